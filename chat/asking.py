@@ -1,0 +1,60 @@
+"""The way in for every door: take a question, start its run, watch what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from chat.database import in_database
+from chat.errors import Refusal
+from chat.events import Logged
+from chat.intake import accept
+from chat.models import Run
+from chat.queries import run_of
+from chat.questions import Question, read_question
+from chat.wiring import Runtime
+from klerai.accounts.models import Person
+
+
+async def ask(runtime: Runtime, person: Person, body: Any) -> Run:
+    """The run of the question in `body`, started if it is new. Raises Refusal.
+
+    The run does not belong to the caller: it goes on whatever becomes of the door.
+    """
+    question = read_question(body)
+    if not runtime.runner.has_room and await in_database(run_of, person, question.run_id) is None:
+        raise Refusal(
+            "capacity",
+            "The server has as many questions as it can answer. Nothing was charged; try again in a few seconds.",
+            status=503,
+            retry_after=5,
+        )
+    return await asyncio.shield(_take_in(runtime, person, question))
+
+
+async def _take_in(runtime: Runtime, person: Person, question: Question) -> Run:
+    """Accept and start in one piece: a client who leaves in between would leave a run that nobody conducts."""
+    lease = runtime.log.lease_seconds
+    accepted = await in_database(accept, person, question, tools=frozenset(runtime.tools), lease_seconds=lease)
+    if accepted.is_new:
+        runtime.runner.start(accepted.run, question.message)
+    return accepted.run
+
+
+async def outcome(runtime: Runtime, run: Run) -> Logged:
+    """The terminal event of a run, waited for."""
+    async with aclosing(follow(runtime, run)) as events:
+        async for event in events:
+            if event.is_terminal:
+                return event
+    raise Refusal("not_found", "There is nothing here, or it is not yours.", status=404)
+
+
+async def follow(runtime: Runtime, run: Run, *, after: int = 0) -> AsyncGenerator[Logged]:
+    """The events of a run behind `after`, one by one, until the terminal one."""
+    async with aclosing(runtime.log.follow(run.pk, after=after)) as batches:
+        async for batch in batches:
+            for event in batch:
+                yield event

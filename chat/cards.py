@@ -1,0 +1,62 @@
+"""Model cards as rows: which one a strategy drives, and what a call with it costs us."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+
+from django.db.models import F
+
+from chat.messages import Usage
+from chat.models import ModelCard, ModelPrice
+from chat.strategies.base import Card
+
+_MILLION = Decimal(1_000_000)
+
+
+def card_for(strategy: str, model: str) -> Card:
+    """The card of a model; one that has no row can be used all the same, its price is then unknown."""
+    row = ModelCard.objects.filter(strategy=strategy, model=model).first()
+    if row is None:
+        return Card(name=model, strategy=strategy, model=model)
+    return Card(row.name, row.strategy, row.model, row.thinking, row.honours_forced_tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of one model call, for its cost; the band of a price goes by the size of each prompt."""
+
+    model: str
+    usage: Usage
+
+
+def cost_usd(strategy: str, calls: list[Spent], *, on: date) -> Decimal | None:
+    """What the calls cost by the prices of that day, in US dollars. None when a price is not known."""
+    sums = Decimal(0)
+    for call in calls:
+        price = _price(_bands(strategy, call.model, on, int(time.time() // 60)), call.usage)
+        if price is None:
+            return None
+        fresh = call.usage.input - call.usage.cached - call.usage.cache_written
+        sums += (
+            fresh * price.input
+            + call.usage.cached * price.cached
+            + call.usage.cache_written * price.cache_written
+            + call.usage.output * price.output
+        ) / _MILLION
+    return sums
+
+
+@lru_cache(maxsize=64)
+def _bands(strategy: str, model: str, on: date, minute: int) -> tuple[ModelPrice, ...]:
+    """The prices of a model that had begun by that day, newest and smallest band first; read anew every minute."""
+    prices = ModelPrice.objects.filter(card__strategy=strategy, card__model=model, starts_on__lte=on)
+    return tuple(prices.order_by("-starts_on", F("prompt_up_to").asc(nulls_last=True)))
+
+
+def _price(bands: tuple[ModelPrice, ...], usage: Usage) -> ModelPrice | None:
+    newest = [band for band in bands if band.starts_on == bands[0].starts_on]
+    return next((band for band in newest if band.prompt_up_to is None or usage.input <= band.prompt_up_to), None)

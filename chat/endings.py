@@ -1,0 +1,216 @@
+"""The ways a run ends, and the one transaction in which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+
+from billing import credits, pricing
+from billing.pricing import Line
+from chat.errors import LeaseLost
+from chat.eventrows import events_of
+from chat.events import (
+    ContentChunk,
+    ContentReplaced,
+    Logged,
+    MessageComplete,
+    RunFailed,
+    StatusUpdate,
+    Terminal,
+    ToolCallStart,
+    payload,
+)
+from chat.metering import Facts, receipt, uncharged
+from chat.models import Item, Run
+from klerai.failpoints import failpoint
+
+RESPONSE_POSITION = 10_000
+TOOLS_PHASE = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The model answered."""
+
+    text: str
+    citations: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedByPerson:
+    """The person pressed Stop. What they have in front of them is charged; nothing is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No answer. `code` is the contract's, `message` a sentence for the person."""
+
+    code: str
+    message: str
+    is_retryable: bool = True
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Ending = Answered | StoppedByPerson | Failed
+
+STOPPED = Failed("stopped", "Stopped by you. Nothing was written, so nothing was charged.")
+INTERRUPTED = Failed(
+    "interrupted", "The server restarted during this answer. The text so far is kept, and nothing was charged."
+)
+INTERNAL = Failed("internal", "Something broke on our side. Nothing was charged.")
+
+_STATES = {"stopped": Run.State.STOPPED, "safety_blocked": Run.State.BLOCKED, "interrupted": Run.State.INTERRUPTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The lines of a run if it is charged, and what its receipt says beside money."""
+
+    lines: tuple[Line, ...]
+    facts: Facts
+
+
+def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> Logged:
+    """End the run: state, last event, response, items and money in one transaction.
+
+    Raises LeaseLost when the run is not this attempt's any more (or, for the sweeper's `is_lost`, when its lease is
+    good again); then nothing has happened.
+    """
+    with transaction.atomic():
+        text = ending.text if isinstance(ending, Answered) else answer_text(events_of(run.pk))
+        if isinstance(ending, StoppedByPerson) and not text:
+            ending = STOPPED
+        lines = uncharged(bill.lines, why=_why(ending)) if isinstance(ending, Failed) else bill.lines
+        if isinstance(ending, Failed):
+            settlement = credits.release(run.person, run_id=run.pk)
+        else:
+            settlement = credits.settle(run.person, run_id=run.pk, lines=lines)
+        paper = receipt(run_id=run.run_id, mode=run.mode, lines=lines, settlement=settlement, facts=bill.facts)
+        terminal = _terminal(run, ending, text, paper)
+        failpoint("before_end")
+        logged = _close_row(run, terminal, ending, text, is_lost=is_lost)
+    failpoint("after_end")
+    return logged
+
+
+def answer_text(events: Iterable[Logged]) -> str:
+    """The words that count as the answer: those of the last turn, unless that turn went on to call a tool."""
+    pieces: list[str] = []
+    turn = 0
+    for event in events:
+        match event.type:
+            case ContentChunk.type:
+                if event.data["turn"] != turn:
+                    turn, pieces = event.data["turn"], []
+                pieces.append(event.data["text"])
+            case ContentReplaced.type:
+                pieces = [event.data["text"]]
+            case ToolCallStart.type:
+                pieces = []
+            case StatusUpdate.type if event.data["phase"] == TOOLS_PHASE:
+                pieces = []
+    return "".join(pieces)
+
+
+def bill_of_lost(run: Run) -> Bill:
+    """What is known of a run whose process is gone: its base price and the tool calls it had finished."""
+    calls: Sequence[Item] = list(run.items.filter(kind=Item.Kind.TOOL).order_by("position"))
+    lines = [pricing.base_line(run.query_ref)]
+    tools = []
+    for call in calls:
+        card = call.card or {}
+        price = pricing.Price("tool", int(card.get("credits", 0)))
+        lines.append(pricing.charged(price, ref=call.ref, note=call.tool))
+        tools.append({"ref": call.ref, "name": call.tool, "ok": call.is_ok, "duration_ms": card.get("duration_ms", 0)})
+    return Bill(tuple(lines), Facts(tools=tuple(tools)))
+
+
+def _terminal(run: Run, ending: Ending, text: str, paper: dict[str, Any]) -> Terminal:
+    match ending:
+        case Answered(citations=citations):
+            return MessageComplete(run.response_ref, text, list(citations), paper)
+        case StoppedByPerson():
+            return MessageComplete(run.response_ref, text, [], paper, stopped=True)
+        case Failed(code, message, is_retryable, details):
+            return RunFailed(code, message, is_retryable, details, paper)
+
+
+def _state(ending: Ending) -> Run.State:
+    match ending:
+        case Answered():
+            return Run.State.COMPLETED
+        case StoppedByPerson():
+            return Run.State.STOPPED
+        case Failed(code):
+            return _STATES.get(code, Run.State.FAILED)
+
+
+def _why(ending: Ending) -> str:
+    match ending:
+        case Failed("stopped"):
+            return "stopped before anything was written, so nothing is charged"
+        case Failed("safety_blocked"):
+            return "held back for safety, so nothing is charged"
+        case _:
+            return "no answer, so nothing is charged"
+
+
+_CLOSE = """
+WITH ended AS (
+    UPDATE chat_run SET state = %(state)s, last_seq = last_seq + 1, ended_at = statement_timestamp(),
+        model = %(model)s, error = %(error)s::jsonb, citations = %(citations)s::jsonb, receipt = %(receipt)s::jsonb
+    WHERE id = %(id)s AND attempt = %(attempt)s AND state IN ('queued', 'running')
+        AND (NOT %(is_lost)s OR lease_until < statement_timestamp())
+    RETURNING id, conversation_id, last_seq
+), logged AS (
+    INSERT INTO chat_runevent (run_id, seq, type, data) SELECT id, last_seq, %(type)s, %(data)s::jsonb FROM ended
+), kept AS (
+    INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, is_ok, position)
+    SELECT gen_random_uuid(), conversation_id, id, %(ref)s, %(kind)s, '', %(text)s, true, %(position)s
+    FROM ended WHERE %(text)s <> ''
+), touched AS (
+    UPDATE chat_conversation SET updated_at = statement_timestamp() FROM ended
+    WHERE chat_conversation.id = ended.conversation_id
+)
+SELECT last_seq FROM ended
+"""
+
+
+def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lost: bool) -> Logged:
+    """State, last event and words in one statement."""
+    error = None
+    if isinstance(terminal, RunFailed):
+        error = {name: getattr(terminal, name) for name in ("code", "message", "retryable", "details")}
+    data = payload(terminal)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _CLOSE,
+            {
+                "state": _state(ending),
+                "model": terminal.receipt["model"][:80],
+                "error": None if error is None else _json(error),
+                "citations": _json(terminal.citations if isinstance(terminal, MessageComplete) else []),
+                "receipt": _json(terminal.receipt),
+                "id": run.pk,
+                "attempt": run.attempt,
+                "is_lost": is_lost,
+                "type": terminal.type,
+                "data": _json(data),
+                "ref": run.response_ref,
+                "kind": Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE,
+                "text": text,
+                "position": RESPONSE_POSITION,
+            },
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise LeaseLost(run.pk)
+    return Logged(row[0], terminal.type, data)
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

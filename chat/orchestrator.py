@@ -1,0 +1,75 @@
+"""The sentence: how a question becomes an answer, step by step.
+
+A question is answered by taking credits on hold, recalling memory, running the loop and settling the hold. The base
+price is on hold since the question was taken in (chat/intake.py); the end, with its money, is one transaction
+(chat/endings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from billing.pricing import BASE
+from chat.database import in_database
+from chat.endings import Answered
+from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
+from chat.loop import TurnEnded, TurnStarted, run_loop
+from chat.messages import Transcript, UserMessage
+from chat.metering import Tab
+from chat.models import Run
+from chat.profiles import Profile
+from chat.strategies.base import Card, ModelStrategy
+from chat.tools.base import Tool, ToolContext
+from chat.tools.executor import CallDone, Toolbox
+from chat.transcript import recall
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who answers: a strategy and the card it drives."""
+
+    strategy: ModelStrategy
+    card: Card
+
+
+Step = Event | CallDone | Answered
+
+
+async def answer(
+    run: Run, message: str, *, profile: Profile, route: Route, tools: Mapping[str, Tool], tab: Tab
+) -> AsyncGenerator[Step]:
+    """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused."""
+    quote = {"at_least": BASE, "at_most": run.ceiling_credits}
+    yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
+
+    history = await in_database(recall, run, profile) if run.parent_id else []
+    transcript = Transcript(profile.prompt, [*history, UserMessage(message)])
+    toolbox = Toolbox(
+        tools if run.has_tools else {},
+        profile=profile,
+        context=ToolContext(run.person_id, run.conversation_id, run.pk),
+        purse=tab,
+        query_ref=run.query_ref,
+    )
+    words: list[str] = []
+    happenings = run_loop(transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile)
+    async with aclosing(happenings) as steps:
+        async for step in steps:
+            match step:
+                case TurnStarted(turn):
+                    words.clear()
+                    yield StatusUpdate("model", "Thinking" if turn == 1 else "Reading the results")
+                case TurnEnded(turn, usage):
+                    tab.note_turn(turn, model=route.card.model, usage=usage)  # a vendor's own name may be a dated one
+                case ContentChunk(text=text):
+                    words.append(text)
+                    tab.timings.note_text()
+                    yield step
+                case CallDone(event):
+                    tab.note_call(event)
+                    yield step
+                case _:
+                    yield step
+    yield Answered("".join(words))

@@ -1,0 +1,64 @@
+"""The one gate to a person's rows: every read takes the person, and what is not theirs does not exist."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from chat.models import Conversation, Item, Run
+from klerai.accounts.models import Person
+
+
+def conversations_of(person: Person) -> QuerySet[Conversation]:
+    """A person's conversations, newest first, archived ones included."""
+    return Conversation.objects.filter(person=person).order_by("-updated_at", "-id")
+
+
+def conversation_of(person: Person, conversation_id: UUID) -> Conversation | None:
+    return conversations_of(person).filter(pk=conversation_id).first()
+
+
+def runs_of(person: Person) -> QuerySet[Run]:
+    return Run.objects.filter(person=person)
+
+
+def run_of(person: Person, run_id: UUID) -> Run | None:
+    """The person's run by the id their client gave it."""
+    return runs_of(person).select_related("conversation").filter(run_id=run_id).first()
+
+
+def branch_to(tip: Run | None) -> list[Run]:
+    """The runs from the first question to `tip`, oldest first."""
+    if tip is None:
+        return []
+    by_id = {run.pk: run for run in Run.objects.filter(conversation=tip.conversation_id, number__lte=tip.number)}
+    path: list[Run] = []
+    step: Run | None = by_id.get(tip.pk)
+    while step is not None:
+        path.append(step)
+        step = by_id.get(step.parent_id) if step.parent_id else None
+    return path[::-1]
+
+
+def branch_shown(conversation: Conversation) -> list[Run]:
+    """The branch the person saw last, oldest run first."""
+    return branch_to(conversation.tip)
+
+
+def siblings_in(conversation: Conversation) -> dict[str, list[str]]:
+    """For each query that has versions: the queries that follow the same parent, itself included."""
+    by_parent: defaultdict[UUID | None, list[str]] = defaultdict(list)
+    for number, parent in conversation.runs.order_by("number").values_list("number", "parent_id"):
+        by_parent[parent].append(f"q{number}")
+    return {ref: versions for versions in by_parent.values() if len(versions) > 1 for ref in versions}
+
+
+def items_of(runs: Iterable[Run]) -> dict[UUID, list[Item]]:
+    """The items of each run, in the order they came: query, tools, response."""
+    found: defaultdict[UUID, list[Item]] = defaultdict(list)
+    for item in Item.objects.filter(run__in=list(runs)).order_by("run", "position"):
+        found[item.run_id].append(item)
+    return found

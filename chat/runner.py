@@ -1,0 +1,242 @@
+"""The runs of this process: a task each, started once, stopped at once, ended in one way.
+
+A run never belongs to a view or a socket: those watch the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import OperationalError
+
+from billing import credits
+from billing.credits import Shortfall
+from billing.pricing import TOOL
+from chat.database import in_database
+from chat.endings import (
+    INTERNAL,
+    INTERRUPTED,
+    Answered,
+    Bill,
+    Ending,
+    Failed,
+    StoppedByPerson,
+    end_run,
+)
+from chat.errors import LeaseLost, ModelFault, ModelRefused
+from chat.eventlog import Channel, EventLog
+from chat.events import Logged
+from chat.intake import shortfall_details
+from chat.metering import Tab
+from chat.models import Run
+from chat.orchestrator import Route, answer
+from chat.profiles import Profile
+from chat.strategies.base import Card
+from chat.tools.base import Tool
+from chat.tools.executor import CallDone
+from klerai.logs import about_run
+
+logger = structlog.get_logger(__name__)
+DATABASE_RETRIES = 20
+OUT_OF_CREDITS = Failed("insufficient_credits", "Your credits ran out before there was an answer. Nothing was charged.")
+
+
+class Why(Enum):
+    """Why a task was cancelled."""
+
+    STOP = auto()
+    LOST = auto()
+    SHUTDOWN = auto()
+    BROKEN = auto()
+
+
+@dataclass(slots=True)
+class Live:
+    """A run of this process."""
+
+    run: Run
+    message: str
+    channel: Channel
+    tab: Tab
+    task: asyncio.Task[None] | None = None
+    why: Why | None = None
+    is_ending: bool = False
+
+    def cancel(self, why: Why) -> None:
+        """End the run early, once; an end that has begun is not disturbed, unless it is no longer ours to make."""
+        if self.why is None and not self.is_ending:
+            self.why = why
+            if self.task is not None:
+                self.task.cancel()
+
+
+class Runner:
+    """Starts, stops and ends runs. `route` is asked anew for every run."""
+
+    def __init__(
+        self,
+        *,
+        log: EventLog,
+        tools: Mapping[str, Tool],
+        profiles: Mapping[str, Profile],
+        route: Callable[[Run], Route],
+        max_runs: int,
+    ) -> None:
+        self._log = log
+        self._profiles = profiles
+        self._tools = tools
+        self._route = route
+        self._max_runs = max_runs
+        self._live: dict[UUID, Live] = {}
+        self._is_open = True
+
+    @property
+    def has_room(self) -> bool:
+        return self._is_open and len(self._live) < self._max_runs
+
+    def start(self, run: Run, message: str) -> None:
+        """Begin a run that was just taken in, with its question."""
+        tab = Tab(run.person, run_key=run.pk, query_ref=run.query_ref, ceiling=run.ceiling_credits)
+        channel = Channel(
+            run.pk,
+            run.attempt,
+            on_lost=lambda: self._cancel(run.pk, Why.LOST),
+            on_stop=lambda: self._cancel(run.pk, Why.STOP),
+            on_broken=lambda: self._cancel(run.pk, Why.BROKEN),
+        )
+        live = Live(run, message, channel, tab)
+        self._live[run.pk] = live
+        self._log.open(channel)
+        live.task = asyncio.create_task(self._conduct(live), name=f"run {run.run_id}")
+
+    def stop(self, run_key: UUID) -> None:
+        """Stop a run of this process at once; of another process the flag on its row does it."""
+        self._cancel(run_key, Why.STOP)
+
+    async def drain(self, *, seconds: float) -> None:
+        """Take no new runs; let those here finish for a while, end the rest as interrupted."""
+        self._is_open = False
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        if not tasks:
+            return
+        await asyncio.wait(tasks, timeout=seconds)
+        for run_key in list(self._live):
+            self._cancel(run_key, Why.SHUTDOWN)
+        await asyncio.wait(tasks, timeout=10)
+
+    def _cancel(self, run_key: UUID, why: Why) -> None:
+        live = self._live.get(run_key)
+        if live is not None:
+            live.cancel(why)
+
+    async def _conduct(self, live: Live) -> None:
+        with about_run(live.run.run_id):
+            try:
+                route = self._route(live.run)
+                ending = await self._ending(live, route)
+                live.is_ending = True
+                if live.why is not Why.LOST:
+                    await self._end(live, ending, route.card)
+            finally:
+                self._live.pop(live.run.pk, None)
+                if not live.channel.is_closed:  # its end could not be written: without a heartbeat the sweeper makes it
+                    self._log.close(live.channel, None)
+
+    async def _ending(self, live: Live, route: Route) -> Ending:
+        profile = self._profiles[live.run.mode]
+        seconds = profile.deadline_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(live, route, profile)
+        except TimeoutError:
+            return Failed(
+                "deadline_exceeded",
+                f"This took longer than {seconds:g} seconds. It was ended there. The text so far is kept, "
+                "and nothing was charged.",
+                details={"seconds": seconds},
+            )
+        except ModelRefused as refused:
+            return Failed(
+                "safety_blocked",
+                "The model declined to answer this. Nothing was charged. You can reword it.",
+                is_retryable=False,
+                details={"by": "model", "reason": refused.category or "unspecified"},
+            )
+        except ModelFault as fault:
+            logger.warning("model_failed", kind=fault.kind, detail=fault.detail[:500])
+            return _model_failure(live, fault)
+        except asyncio.CancelledError:
+            return self._cancelled(live)
+        except Exception:
+            logger.exception("run_broke")
+            return INTERNAL
+
+    async def _answer(self, live: Live, route: Route, profile: Profile) -> Ending:
+        ending: Ending = INTERNAL
+        steps = answer(live.run, live.message, profile=profile, route=route, tools=self._tools, tab=live.tab)
+        async with aclosing(steps) as happenings:
+            async for step in happenings:
+                match step:
+                    case Answered():
+                        ending = step
+                    case CallDone(event, record):
+                        self._log.append(live.channel, event, record)
+                    case _:
+                        self._log.append(live.channel, step)
+        return ending
+
+    def _cancelled(self, live: Live) -> Ending:
+        task = asyncio.current_task()
+        if live.why is not None and task is not None:
+            task.uncancel()
+        match live.why:
+            case Why.STOP:
+                return StoppedByPerson()
+            case Why.BROKEN:
+                return INTERNAL
+            case _:
+                return INTERRUPTED
+
+    async def _end(self, live: Live, ending: Ending, card: Card) -> None:
+        """Write the end, waiting for a database that is away; a run that is no longer ours is left alone."""
+        await self._log.flush(live.channel)
+        for attempt in range(DATABASE_RETRIES):
+            try:
+                terminal = await asyncio.shield(in_database(_end, live.run, ending, live.tab, card))
+            except LeaseLost:
+                return
+            except OperationalError:
+                logger.warning("end_waits_for_database", attempt=attempt)
+                await asyncio.sleep(min(2.0, 0.1 * 2**attempt))
+            else:
+                self._log.close(live.channel, terminal)
+                logger.info("run_ended", state=terminal.type, error=terminal.data.get("code"))
+                return
+
+
+def _end(run: Run, ending: Ending, tab: Tab, card: Card) -> Logged:
+    if isinstance(ending, Failed) and ending.code == OUT_OF_CREDITS.code:
+        ending = replace(ending, details=_shortfall(run))
+    return end_run(run, ending, Bill(tab.lines, tab.facts(card)))
+
+
+def _model_failure(live: Live, fault: ModelFault) -> Failed:
+    if live.tab.is_out_of_credits and not live.channel.has_words:
+        return OUT_OF_CREDITS
+    return Failed(
+        "model_unavailable",
+        "The model did not answer. Nothing was charged. Try again.",
+        details={"reason": str(fault.kind)},
+    )
+
+
+def _shortfall(run: Run) -> dict[str, Any]:
+    balance, limit = credits.balance_of(run.person), credits.limits_of(run.person)[0]
+    return shortfall_details(Shortfall(balance=balance.available, required=TOOL, limit=limit))

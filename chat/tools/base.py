@@ -1,0 +1,77 @@
+"""What a tool is, what it is told and what it may give back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where a tool runs. Tenancy comes from here, never from the arguments."""
+
+    person_id: UUID
+    conversation_id: UUID
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result: `text` for the model, `summary` in one line for the person."""
+
+    text: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """An expected failure, worded for the model; `is_retryable` says whether other arguments can help."""
+
+    message: str
+    is_retryable: bool
+
+
+class Tool(Protocol):
+    """Something a model may call. One file each in chat/tools, offered there as `TOOL`.
+
+    `parameters` is a JSON Schema object. `category` decides the price. A bug may raise; what can be expected to go
+    wrong is a ToolFailure.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    @property
+    def examples(self) -> tuple[str, ...]: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def contexts(self) -> tuple[str, ...]: ...
+    @property
+    def reads_private(self) -> bool: ...
+    @property
+    def fetches(self) -> bool: ...
+    @property
+    def writes(self) -> bool: ...
+
+    def label(self, arguments: Mapping[str, Any]) -> str:
+        """The card's heading, in plain words."""
+        ...
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput | ToolFailure: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A finished call as memory keeps it: the whole result under its ID, and what its card shows."""
+
+    ref: str
+    tool: str
+    content: str
+    is_ok: bool
+    card: dict[str, Any]

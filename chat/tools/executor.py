@@ -1,0 +1,241 @@
+"""Runs the tool calls of a turn: checked, paid for, side by side, in time, and told in call order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+import structlog
+
+from chat.events import ToolCallResult, ToolCallStart
+from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
+from chat.profiles import Profile
+from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
+from chat.tools.showing import clean, shown
+from chat.tools.validator import Refused, Valid, validate
+
+MAX_RESULT_CHARACTERS = 100_000
+logger = structlog.get_logger(__name__)
+
+
+class Verdict(StrEnum):
+    """What a purse says to the price of a call."""
+
+    GRANTED = "granted"
+    CEILING = "ceiling"
+    BALANCE = "balance"
+
+
+class CallEnd(StrEnum):
+    """How a call ended, for the receipt."""
+
+    DONE = "done"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    UNPAID = "unpaid"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that asks for money before it runs."""
+
+    ref: str
+    name: str
+    category: str
+
+
+class Purse(Protocol):
+    """Pays for calls: holds before they run, and is told how they ended."""
+
+    async def hold(self, wanted: Sequence[Wanted]) -> Sequence[Verdict]:
+        """Hold the price of each call, in order."""
+        ...
+
+    def close(self, wanted: Wanted, end: CallEnd) -> int:
+        """Note how a call ended; the credits it costs if the run is charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallDone:
+    """A call has ended: what the client sees and what memory keeps, logged together."""
+
+    event: ToolCallResult
+    record: ToolRecord
+
+
+class Toolbox:
+    """The tools of one run, with what is left of its limits."""
+
+    def __init__(
+        self, tools: Mapping[str, Tool], *, profile: Profile, context: ToolContext, purse: Purse, query_ref: str
+    ) -> None:
+        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values())
+        self.is_spent = False
+        self._tools = tools
+        self._profile = profile
+        self._context = context
+        self._purse = purse
+        self._query_ref = query_ref
+        self._calls = 0
+        self._seconds = 0.0
+
+    async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[ToolCallStart | CallDone | ToolResults]:
+        """Yield each call's start, then each end as it comes, and last the results in call order."""
+        numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
+        for ref, call in numbered:
+            yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
+        checked = [validate(call, self._tools) for _, call in numbered]
+        outcomes: dict[str, CallDone] = {}
+        running = await self._admit(numbered, checked, outcomes)
+        for done in list(outcomes.values()):
+            yield done
+        async for ref, done in self._side_by_side(running):
+            outcomes[ref] = done
+            yield done
+        yield ToolResults(
+            tuple(
+                ToolResult(call.id, call.name, outcomes[ref].record.content, outcomes[ref].record.is_ok)
+                for ref, call in numbered
+            )
+        )
+
+    async def _admit(
+        self,
+        numbered: Sequence[tuple[str, ToolCall]],
+        checked: Sequence[Valid | Refused],
+        outcomes: dict[str, CallDone],
+    ) -> list[tuple[Wanted, Valid]]:
+        """Sort out what may not run, into `outcomes`; return what may, its price on hold."""
+        asking: list[tuple[Wanted, Valid]] = []
+        for (ref, call), verdict in zip(numbered, checked, strict=True):
+            match verdict:
+                case Refused():
+                    wanted = Wanted(ref, call.name, "")
+                    outcomes[ref] = self._refused(wanted, CallEnd.BLOCKED, verdict.text, "refused")
+                case Valid(tool):
+                    asking.append((Wanted(ref, tool.name, tool.category), verdict))
+        for wanted, _ in asking[self._places_left(numbered, asking) :]:
+            self.is_spent = True
+            limit = f"Not run: this mode makes at most {self._profile.max_tool_calls} tool calls a question. {_ANSWER}"
+            outcomes[wanted.ref] = self._refused(wanted, CallEnd.BLOCKED, limit, "limit reached")
+        asking = [(wanted, valid) for wanted, valid in asking if wanted.ref not in outcomes]
+        admitted: list[tuple[Wanted, Valid]] = []
+        funds = await self._purse.hold([wanted for wanted, _ in asking]) if asking else ()
+        for (wanted, valid), fund in zip(asking, funds, strict=True):
+            if fund is Verdict.GRANTED:
+                admitted.append((wanted, valid))
+                continue
+            self.is_spent = True
+            outcomes[wanted.ref] = self._refused(wanted, CallEnd.UNPAID, f"{_UNPAID[fund]} {_ANSWER}", _SHORT[fund])
+        return admitted
+
+    async def _side_by_side(self, running: Sequence[tuple[Wanted, Valid]]) -> AsyncGenerator[tuple[str, CallDone]]:
+        started = time.perf_counter()
+        limit = self._profile.tool_seconds
+        if self._profile.all_tools_seconds is not None:
+            limit = min(limit, max(0.0, self._profile.all_tools_seconds - self._seconds))
+        tasks = [asyncio.create_task(self._one(wanted, valid, limit)) for wanted, valid in running]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                done = await finished
+                yield done.record.ref, done
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._seconds += time.perf_counter() - started
+        if self._profile.all_tools_seconds is not None and self._seconds >= self._profile.all_tools_seconds:
+            self.is_spent = True
+
+    async def _one(self, wanted: Wanted, valid: Valid, limit: float) -> CallDone:
+        started = time.perf_counter()
+        output = await self._outcome(valid, limit)
+        duration_ms = round((time.perf_counter() - started) * 1000)
+        arguments = shown(valid.arguments)
+        label = valid.tool.label(arguments)
+        match output:
+            case ToolOutput(text, summary):
+                return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms)
+            case ToolFailure(message):
+                return self._done(wanted, CallEnd.FAILED, label, arguments, message, message, duration_ms)
+
+    async def _outcome(self, valid: Valid, limit: float) -> ToolOutput | ToolFailure:
+        try:
+            async with asyncio.timeout(limit):
+                return await valid.tool.run(valid.arguments, self._context)
+        except TimeoutError:
+            return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)
+        except Exception as error:
+            where = traceback.format_tb(error.__traceback__)  # without the message, which may quote what is private
+            logger.error("tool_broke", tool=valid.tool.name, error=type(error).__name__, where=where)
+            return ToolFailure(f"{valid.tool.name} broke. Go on without it.", is_retryable=False)
+
+    def _refused(self, wanted: Wanted, end: CallEnd, text: str, summary: str) -> CallDone:
+        tool = self._tools.get(wanted.name)
+        return self._done(wanted, end, tool.name if tool else wanted.name, {}, text, summary, 0)
+
+    def _done(
+        self,
+        wanted: Wanted,
+        end: CallEnd,
+        label: str,
+        arguments: dict[str, object],
+        text: str,
+        summary: str,
+        duration_ms: int,
+    ) -> CallDone:
+        text, summary, label = clean(text), clean(summary), clean(label)
+        if len(text) > MAX_RESULT_CHARACTERS:
+            cut = len(text) - MAX_RESULT_CHARACTERS
+            text = f"{text[:MAX_RESULT_CHARACTERS]}\n[{cut:,} more characters were cut]"
+        credits = self._purse.close(wanted, end)
+        is_ok = end is CallEnd.DONE
+        event = ToolCallResult(
+            id=wanted.ref,
+            name=wanted.name,
+            ok=is_ok,
+            summary=summary[:300],
+            duration_ms=duration_ms,
+            credits=credits,
+            error=None if is_ok else summary[:300],
+        )
+        card = {
+            "label": label,
+            "arguments": arguments,
+            "summary": event.summary,
+            "duration_ms": duration_ms,
+            "credits": credits,
+            "error": event.error,
+        }
+        return CallDone(event, ToolRecord(wanted.ref, wanted.name, text, is_ok, card))
+
+    def _next_ref(self) -> str:
+        self._calls += 1
+        return f"{self._query_ref}-t{self._calls}"
+
+    def _places_left(self, numbered: Sequence[object], asking: Sequence[object]) -> int:
+        before = self._calls - len(numbered)
+        return max(0, min(len(asking), self._profile.max_tool_calls - before))
+
+    def _label(self, call: ToolCall) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None or call.arguments is None:
+            return call.name
+        return clean(tool.label(shown(call.arguments)))[:300]
+
+
+_ANSWER = "Answer now with what you have."
+_UNPAID = {
+    Verdict.CEILING: "Not run: this question reached the most it may cost.",
+    Verdict.BALANCE: "Not run: the person's credits are used up.",
+}
+_SHORT = {
+    Verdict.CEILING: "not run, the question reached its ceiling",
+    Verdict.BALANCE: "not run, the credits are used up",
+}

@@ -1,0 +1,23 @@
+"""Where the pages are."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from chat.views import billing_pages, pages, settings_pages
+
+urlpatterns = [
+    path("", pages.home, name="home"),
+    path("chat/<uuid:conversation_id>/", pages.conversation, name="conversation"),
+    path("chat/runs/<uuid:run_id>/", pages.run, name="run"),
+    path("sidebar/", pages.sidebar, name="sidebar"),
+    path("billing/", billing_pages.billing, name="billing"),
+    path("billing/receipts/<uuid:run_id>/", billing_pages.receipt, name="receipt"),
+    path("settings/", settings_pages.settings, name="settings"),
+    path("settings/name/", settings_pages.save_name, name="save-name"),
+    path("settings/ceiling/", settings_pages.save_ceiling, name="save-ceiling"),
+    path("settings/time-zone/", settings_pages.save_time_zone, name="save-time-zone"),
+    path("settings/theme/", settings_pages.save_theme, name="theme"),
+    path("settings/keys/", settings_pages.make_key, name="make-key"),
+    path("settings/keys/<uuid:key_id>/revoke/", settings_pages.revoke_key, name="revoke-key"),
+]

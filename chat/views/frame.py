@@ -1,0 +1,31 @@
+"""The frame around every page of somebody signed in."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from chat.views.sidebar import Sidebar, sidebar_of
+from klerai.accounts.models import Person
+
+
+def person_of(request: HttpRequest) -> Person:
+    """Who is signed in; only for views that are behind a login."""
+    assert isinstance(request.user, Person)
+    return request.user
+
+
+def framed(
+    request: HttpRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    current: UUID | None = None,
+    sidebar: Sidebar | None = None,
+) -> HttpResponse:
+    """A page with its sidebar. `current` is the conversation that is open; `sidebar` spares reading it twice."""
+    beside = sidebar or sidebar_of(person_of(request), current=current)
+    return render(request, template, {**context, "sidebar": beside})

@@ -1,0 +1,137 @@
+"""The pages of the chat: the front page, a conversation, and the pieces of it that are fetched again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from billing.plans import FREE
+from billing.pricing import PRICE_LIST, PriceLabel, quote
+from chat.models import Conversation, Run
+from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
+from chat.queries import conversation_of, run_of
+from chat.tools.registry import discover
+from chat.views.frame import framed, person_of
+from chat.views.sidebar import PurseView, sidebar_of, title_of
+from chat.views.starters import is_offline, starters
+from chat.views.thread import SHOWN_RUNS, branch_through, thread_of
+from klerai.accounts.models import Person
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChoice:
+    name: str
+    title: str
+    description: str
+    is_available: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteView:
+    """The range a question can cost, in the words that stand beside Send."""
+
+    at_least: int
+    at_most: int
+    words: str
+
+
+@never_cache
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """A new conversation, or for strangers what this is."""
+    if isinstance(request.user, Person):
+        return _conversation_page(request, None, [])
+    return render(request, "landing.html", {"plan": FREE, "prices": _prices(), "signup": settings.SIGNUP})
+
+
+@never_cache
+@login_required
+@require_safe
+def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """The branch shown last, or with `?at=3` the newest one through q3."""
+    found = conversation_of(person_of(request), conversation_id)
+    if found is None:
+        raise Http404
+    at = request.GET.get("at", "")
+    return _conversation_page(
+        request, found, branch_through(found, int(at) if at.isdecimal() and len(at) < 9 else None)
+    )
+
+
+@never_cache
+@login_required
+@require_safe
+def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """One question with its answer as history shows it: what a page fetches when a run has ended."""
+    found = run_of(person_of(request), run_id)
+    if found is None:
+        raise Http404
+    (view,) = thread_of(found.conversation, [found])
+    return render(request, "chat/run.html", {"run": view})
+
+
+@never_cache
+@login_required
+@require_safe
+def sidebar(request: HttpRequest) -> HttpResponse:
+    """The conversations and what is left, as they are now."""
+    try:
+        current = UUID(request.GET.get("current", ""))
+    except ValueError:
+        current = None
+    return render(request, "sidebar.html", {"sidebar": sidebar_of(person_of(request), current=current)})
+
+
+def _conversation_page(request: HttpRequest, shown: Conversation | None, branch: list[Run]) -> HttpResponse:
+    person = person_of(request)
+    recent = branch if "all" in request.GET else branch[-SHOWN_RUNS:]
+    beside = sidebar_of(person, current=shown.pk if shown else None)
+    modes = _modes()
+    wanted = shown.mode if shown else DEFAULT_MODE
+    context = {
+        "title": title_of(shown) if shown else "New conversation",
+        "conversation_id": shown.pk if shown else None,
+        "is_pinned": shown is not None and shown.is_pinned,
+        "runs": thread_of(shown, recent) if shown else [],
+        "earlier": len(branch) - len(recent),
+        "is_running": any(run.is_live for run in recent),
+        "modes": modes,
+        "mode": next((mode for mode in modes if mode.name == wanted and mode.is_available), modes[0]),
+        "quote": _quote(person, beside.purse),
+        "purse": beside.purse,
+        "starters": starters(),
+        "is_offline": is_offline(),
+    }
+    return framed(request, "chat/conversation.html", context, sidebar=beside)
+
+
+def _prices() -> list[PriceLabel]:
+    """What can be charged on this server: no price stands here for a tool that is not."""
+    sold = {"base", "tool", *(tool.category for tool in discover().values())}
+    return [price for price in PRICE_LIST if price.item in sold]
+
+
+def _modes() -> list[ModeChoice]:
+    registered = frozenset(discover())
+    choices = []
+    for profile in PROFILES.values():
+        missing = missing_tools(profile, registered)
+        why = f"needs {' and '.join(missing)}, not here yet" if missing else ""
+        choices.append(ModeChoice(profile.name, profile.title, profile.description, not missing, why))
+    return choices
+
+
+def _quote(person: Person, purse: PurseView) -> QuoteView:
+    asked = quote(person)
+    words = f"from {asked.at_least}, at most {asked.at_most} credits"
+    if purse.left < asked.at_least:
+        words = f"from {asked.at_least}; you have {purse.left}"
+    return QuoteView(asked.at_least, asked.at_most, words)

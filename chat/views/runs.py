@@ -1,0 +1,175 @@
+"""The doors of a run: ask, watch, read, stop. Plain async views; a run never belongs to one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.urls import path
+
+from chat.asking import ask, follow, outcome
+from chat.database import in_database
+from chat.errors import Refusal
+from chat.events import Logged, MessageComplete
+from chat.models import Run
+from chat.queries import run_of
+from chat.shapes import run_json
+from chat.stopping import request_stop
+from chat.wiring import Runtime, runtime_of
+from klerai.accounts.authentication import for_person
+from klerai.accounts.models import Person
+from klerai.api import ApiError, read_json
+
+PING_SECONDS = 15.0
+STATUS = {
+    "insufficient_credits": 402,
+    "safety_blocked": 422,
+    "stopped": 409,
+    "deadline_exceeded": 504,
+    "model_unavailable": 503,
+    "mandatory_tool_missing": 502,
+    "response_tool_failed": 502,
+    "interrupted": 503,
+    "internal": 500,
+}
+SUMMARY_CHARACTERS = 300
+
+
+@for_person("POST")
+async def chat(request: HttpRequest, person: Person) -> HttpResponseBase:
+    """Ask. JSON waits for the end; with `Accept: text/event-stream` the events come as they happen."""
+    runtime = runtime_of(request.scope)  # type: ignore[attr-defined]
+    try:
+        run = await ask(runtime, person, await asyncio.to_thread(read_json, request))
+        if _wants_events(request):
+            return _stream(runtime, run, after=0)
+        terminal = await outcome(runtime, run)
+    except Refusal as refusal:
+        raise as_api_error(refusal) from refusal
+    return _reply(run, terminal)
+
+
+@for_person("GET")
+async def run_detail(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
+    shape = await in_database(_run_shape, person, run_id)
+    return JsonResponse(shape)
+
+
+@for_person("GET")
+async def run_events(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
+    """The run's log from a place on, then live until its end."""
+    run = await in_database(_run, person, run_id)
+    return _stream(runtime_of(request.scope), run, after=_after(request))  # type: ignore[attr-defined]
+
+
+@for_person("POST")
+async def run_stop(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
+    run = await in_database(request_stop, person, run_id)
+    if run is None:
+        raise Http404
+    runtime_of(request.scope).runner.stop(run.pk)  # type: ignore[attr-defined]
+    return JsonResponse(await in_database(_run_shape, person, run_id))
+
+
+def as_api_error(refusal: Refusal) -> ApiError:
+    wait = refusal.details.pop("retry_after", None) or (10 if refusal.code == "rate_limited" else None)
+    headers = {"Retry-After": str(wait)} if wait else {}
+    return ApiError(refusal.code, refusal.message, status=refusal.status, headers=headers, **refusal.details)
+
+
+def _reply(run: Run, terminal: Logged) -> JsonResponse:
+    data = terminal.data
+    if terminal.type != MessageComplete.type:
+        error = {**data["details"], **{name: data[name] for name in ("code", "message", "retryable", "receipt")}}
+        return JsonResponse({"error": {**error, "run_id": str(run.run_id)}}, status=STATUS.get(data["code"], 500))
+    receipt = data["receipt"]
+    return JsonResponse(
+        {
+            "response": data["text"],
+            "summary": _summary(data["text"]),
+            "conversation_id": str(run.conversation_id),
+            "message_id": data["message_id"],
+            "run_id": str(run.run_id),
+            "citations": data["citations"],
+            "credits_used": receipt["credits"],
+            "credits_remaining": receipt["balance_after"],
+            "receipt": receipt,
+        }
+    )
+
+
+def _summary(text: str) -> str:
+    """A short answer is its own summary; of a long one the beginning, to the end of a sentence where there is one."""
+    if len(text) <= SUMMARY_CHARACTERS:
+        return text
+    head = text[:SUMMARY_CHARACTERS]
+    end = max(head.rfind(". "), head.rfind("\n"))
+    return head[: end + 1].strip() if end > SUMMARY_CHARACTERS // 3 else head.rsplit(" ", 1)[0] + "…"
+
+
+def _stream(runtime: Runtime, run: Run, *, after: int) -> StreamingHttpResponse:
+    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-Id": str(run.run_id)}
+    return StreamingHttpResponse(
+        _server_sent(runtime, run, after), content_type="text/event-stream; charset=utf-8", headers=headers
+    )
+
+
+async def _server_sent(runtime: Runtime, run: Run, after: int) -> AsyncGenerator[bytes]:
+    """Events as SSE, with a comment every 15 s while nothing happens."""
+    yield b": connected\n\n"
+    async with aclosing(follow(runtime, run, after=after)) as events:
+        upcoming = asyncio.ensure_future(anext(events, None))
+        try:
+            while True:
+                done, _ = await asyncio.wait({upcoming}, timeout=PING_SECONDS)
+                if not done:
+                    yield b": ping\n\n"
+                    continue
+                event = upcoming.result()
+                if event is None:
+                    return
+                yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), orjson.dumps(event.data))
+                upcoming = asyncio.ensure_future(anext(events, None))
+        finally:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+
+
+def _wants_events(request: HttpRequest) -> bool:
+    return "text/event-stream" in request.headers.get("Accept", "")
+
+
+def _after(request: HttpRequest) -> int:
+    text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ApiError(
+            "invalid",
+            "after: Send the number of the last event you have.",
+            status=400,
+            fields={"after": ["Send the number of the last event you have."]},
+        )
+    return int(text)
+
+
+def _run(person: Person, run_id: UUID) -> Run:
+    run = run_of(person, run_id)
+    if run is None:
+        raise Http404
+    return run
+
+
+def _run_shape(person: Person, run_id: UUID) -> dict[str, Any]:
+    return run_json(_run(person, run_id))
+
+
+urlpatterns = [
+    path("api/chat", chat, name="api_chat"),
+    path("api/runs/<uuid:run_id>", run_detail, name="api_run"),
+    path("api/runs/<uuid:run_id>/events", run_events, name="api_run_events"),
+    path("api/runs/<uuid:run_id>/stop", run_stop, name="api_run_stop"),
+]

@@ -1,0 +1,178 @@
+"""A conversation as its page shows it: questions, activity, answers and what each one cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.models import Conversation, Item, Run
+from chat.queries import branch_to, items_of, siblings_in
+from chat.rendering import render_blocks
+from chat.templatetags.page import credits, duration
+from chat.views.notices import Notice, notice_of
+from chat.views.receipts import ReceiptView, receipt_of
+
+SHOWN_RUNS = 30
+
+_ICONS = {"calculator": "calculator"}
+_RETRYABLE = frozenset({Run.State.FAILED, Run.State.INTERRUPTED, Run.State.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What one tool call came to."""
+
+    id: str
+    name: str
+    icon: str
+    label: str
+    state: str
+    state_words: str
+    summary: str
+    cost: str
+    milliseconds: int
+    share: str
+    arguments: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Where a question stands among those asked in its place."""
+
+    place: int
+    count: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    run_id: UUID
+    query_id: str
+    number: int
+    state: str
+    is_live: bool
+    is_retryable: bool
+    parent: str
+    question: str
+    cards: tuple[Card, ...]
+    fold: str
+    blocks: tuple[SafeString, ...]
+    has_answer: bool
+    notice: Notice | None
+    receipt: ReceiptView | None
+    versions: Versions | None
+
+
+def branch_through(conversation: Conversation, number: int | None) -> list[Run]:
+    """The branch shown last, or the newest one that goes through the question with this number."""
+    by_parent: dict[UUID | None, list[Run]] = {}
+    chosen: Run | None = None
+    for run in conversation.runs.order_by("number"):
+        by_parent.setdefault(run.parent_id, []).append(run)
+        if run.number == number:
+            chosen = run
+    if chosen is None:
+        return branch_to(conversation.tip)
+    tip = chosen
+    while children := by_parent.get(tip.pk):
+        tip = children[-1]
+    return branch_to(tip)
+
+
+def thread_of(conversation: Conversation, runs: Sequence[Run]) -> list[RunView]:
+    """The given runs of one branch, ready to be shown."""
+    items = items_of(runs)
+    versions = siblings_in(conversation)
+    parents = dict(conversation.runs.values_list("pk", "number"))
+    return [_view(run, items.get(run.pk, []), versions, parents) for run in runs]
+
+
+def _view(
+    run: Run, items: Sequence[Item], versions: Mapping[str, Sequence[str]], parents: Mapping[UUID, int]
+) -> RunView:
+    said = {item.kind: item.content for item in items if item.kind != Item.Kind.TOOL}
+    used = [item for item in items if item.kind == Item.Kind.TOOL]
+    cards = () if run.is_live else _cards(used, total=_total_ms(run))
+    text = "" if run.is_live else said.get(Item.Kind.RESPONSE) or said.get(Item.Kind.PARTIAL) or ""
+    return RunView(
+        run_id=run.run_id,
+        query_id=run.query_ref,
+        number=run.number,
+        state=run.state,
+        is_live=run.is_live,
+        is_retryable=run.state in _RETRYABLE,
+        parent=f"q{parents[run.parent_id]}-r" if run.parent_id else "",
+        question=said.get(Item.Kind.QUERY, ""),
+        cards=cards,
+        fold=_fold(cards),
+        blocks=tuple(mark_safe(block) for block in render_blocks(text)),
+        has_answer=bool(text),
+        notice=notice_of(run),
+        receipt=receipt_of(run, {item.ref: item.tool for item in used}),
+        versions=_versions(run, versions.get(run.query_ref)),
+    )
+
+
+def _total_ms(run: Run) -> float:
+    return (run.ended_at - run.created_at).total_seconds() * 1000 if run.ended_at else 0
+
+
+def _cards(used: Sequence[Item], *, total: float) -> tuple[Card, ...]:
+    """The cards in call order; their bars are drawn as parts of the longest time, the whole run's if that is known."""
+    times = [int((item.card or {}).get("duration_ms") or 0) for item in used]
+    longest = max([total, *times]) or 1
+    return tuple(
+        _card(item, took=took, share=f"{100 * took / longest:.1f}%") for item, took in zip(used, times, strict=True)
+    )
+
+
+def _card(item: Item, *, took: int, share: str) -> Card:
+    shown: Mapping[str, Any] = item.card or {}
+    failure = shown.get("error") or shown.get("summary") or "It gave no result."
+    return Card(
+        id=item.ref,
+        name=item.tool,
+        icon=_ICONS.get(item.tool, "wrench"),
+        label=shown.get("label") or item.tool,
+        state="ok" if item.is_ok else "failed",
+        state_words="done" if item.is_ok else "failed",
+        summary=shown.get("summary") or "" if item.is_ok else failure,
+        cost=f"{duration(took)} · {credits(shown.get('credits') or 0)}" if item.is_ok else "not charged",
+        milliseconds=took,
+        share=share,
+        arguments=tuple((name, _words(value)) for name, value in (shown.get("arguments") or {}).items()),
+    )
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _fold(cards: Sequence[Card]) -> str:
+    """The activity in one line, failures named."""
+    names = list(dict.fromkeys(card.name.replace("_", " ") for card in cards))
+    failed = sum(card.state == "failed" for card in cards)
+    count = f"{len(cards)} {'tool' if len(cards) == 1 else 'tools'}" + (f", {failed} failed" if failed else "")
+    listed = ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+    return f"Used the {listed} · {count} · {duration(sum(card.milliseconds for card in cards))}"
+
+
+def _versions(run: Run, refs: Sequence[str] | None) -> Versions | None:
+    if not refs:
+        return None
+    place = refs.index(run.query_ref)
+    page = reverse("conversation", args=[run.conversation_id])
+    link = [f"{page}?at={ref[1:]}#{ref}" for ref in refs]
+    return Versions(
+        place=place + 1,
+        count=len(refs),
+        before=link[place - 1] if place else "",
+        after=link[place + 1] if place + 1 < len(refs) else "",
+    )

@@ -1,0 +1,100 @@
+"""Puts the parts together, once a process. Nothing else knows which ones there are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from django.conf import settings
+
+from chat.cards import card_for
+from chat.database import in_database
+from chat.eventlog import EventLog
+from chat.models import Run
+from chat.orchestrator import Route
+from chat.profiles import PROFILES, Profile
+from chat.runner import Runner
+from chat.strategies.base import ModelStrategy
+from chat.strategies.offline import Offline
+from chat.strategies.retrying import Retrying
+from chat.sweeper import sweep_forever
+from chat.tools.base import Tool
+from chat.tools.registry import discover
+from chat.wakeups import Polling, Wakeups
+
+DRAIN_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Runtime:
+    """What a serving process has beside its views: a runner, its log, and the tasks that keep them going."""
+
+    runner: Runner
+    log: EventLog
+    tools: dict[str, Tool]
+    route: Route
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        route: Route | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        profiles: Mapping[str, Profile] = PROFILES,
+    ) -> Self:
+        """Build and start everything, by the settings where nothing is given. Call it inside the loop that serves."""
+        chosen = await in_database(choose_route) if route is None else route
+        offered = dict(discover() if tools is None else tools)
+        log = EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())
+
+        def route_of(run: Run) -> Route:
+            return chosen
+
+        runner = Runner(log=log, tools=offered, profiles=profiles, route=route_of, max_runs=settings.MAX_RUNS)
+        tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
+        return cls(runner, log, offered, chosen, tasks)
+
+    async def stop(self, *, seconds: float = DRAIN_SECONDS) -> None:
+        """Let runs finish for a while, end the rest, and close what was opened."""
+        await self.runner.drain(seconds=seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.route.strategy.aclose()
+        await self.log.aclose()
+
+
+def choose_route() -> Route:
+    """The strategy the settings ask for; `auto` takes Anthropic when it is configured, else the one without a key."""
+    name = settings.STRATEGY
+    if name == "auto":
+        name = "anthropic" if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL else "offline"
+    match name:
+        case "anthropic":
+            return Route(Retrying(_anthropic()), card_for("anthropic", settings.ANTHROPIC_MODEL))
+        case _:
+            return Route(Offline(), card_for("offline", "offline"))
+
+
+def _wakeups() -> Wakeups:
+    if not settings.REDIS_URL:
+        return Polling()
+    from chat.redis_wakeups import OverRedis  # half a second of import: only where it is used
+
+    return OverRedis()
+
+
+def _anthropic() -> ModelStrategy:
+    from chat.strategies.anthropic import Anthropic  # a heavy SDK: only where it is used
+
+    base_url = settings.ANTHROPIC_BASE_URL or "https://api.anthropic.com"
+    return Anthropic(api_key=settings.ANTHROPIC_API_KEY or "not-needed", base_url=base_url)
+
+
+def runtime_of(scope: dict[str, Any]) -> Runtime:
+    """The runtime of the process that serves this request."""
+    runtime: Runtime = scope["state"]["runtime"]
+    return runtime

@@ -1,0 +1,72 @@
+"""People and keys in the admin: to look, to suspend, to revoke; never to read a secret."""
+
+from __future__ import annotations
+
+from allauth.account.models import EmailAddress
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from klerai.accounts.models import ApiKey, Person
+from klerai.admin_site import ReadOnlyAdmin
+
+admin.site.unregister(EmailAddress)
+admin.site.unregister(Group)
+
+
+@admin.register(Person)
+class PersonAdmin(ReadOnlyAdmin):
+    list_display = ("email", "name", "is_active", "is_staff", "is_verified", "time_zone", "created_at", "last_login")
+    list_filter = ("is_active", "is_staff")
+    search_fields = ("email", "name")
+    ordering = ("-created_at",)
+    fields = (
+        "id",
+        "email",
+        "name",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "email_verified_at",
+        "time_zone",
+        "time_zone_changed_at",
+        "ceiling_credits",
+        "created_at",
+        "last_login",
+    )
+    actions = ("suspend", "reinstate")
+
+    @admin.display(boolean=True, description="verified")
+    def is_verified(self, person: Person) -> bool:
+        return person.is_verified
+
+    @admin.action(description="Suspend: refused from the next request on", permissions=["suspend"])
+    def suspend(self, request: HttpRequest, people: QuerySet[Person]) -> None:
+        """Never the one who presses it: they could not undo it."""
+        count = people.exclude(email=request.user.get_username()).update(is_active=False)
+        self.message_user(request, f"People suspended: {count}.")
+
+    @admin.action(description="Reinstate", permissions=["suspend"])
+    def reinstate(self, request: HttpRequest, people: QuerySet[Person]) -> None:
+        self.message_user(request, f"People reinstated: {people.update(is_active=True)}.")
+
+    def has_suspend_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("accounts.change_person")
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    list_display = ("person", "name", "prefix", "is_active", "created_at", "last_used_at")
+    list_filter = ("is_active",)
+    search_fields = ("person__email", "name", "prefix")
+    list_select_related = ("person",)
+    fields = ("id", "person", "name", "prefix", "is_active", "created_at", "last_used_at")
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke: refused from the next request on", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
+        self.message_user(request, f"Keys revoked: {keys.update(is_active=False)}.")
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("accounts.change_apikey")

@@ -1,0 +1,105 @@
+"""The set-up page: what works on this server now, and which variable would add what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from chat.views.frame import framed
+from chat.views.starters import is_offline
+from klerai.health import OK, readiness
+from klerai.mail import Console, Folder, Smtp
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One row: `state` is on, off or failed."""
+
+    title: str
+    state: str
+    sentence: str
+    variable: str = ""
+    link: str = ""
+    link_words: str = ""
+
+
+@never_cache
+@login_required
+@require_safe
+def setup(request: HttpRequest) -> HttpResponse:
+    working = _parts()
+    settable = _settable()
+    missing = sum(part.state == "off" for part in settable)
+    context = {"working": working, "settable": settable, "missing": missing, "is_well": all(_is_on(p) for p in working)}
+    return framed(request, "setup.html", context)
+
+
+def _is_on(part: Part) -> bool:
+    return part.state == "on"
+
+
+def _parts() -> list[Part]:
+    said = readiness()
+    titles = {"database": "Database", "pgvector": "Vectors", "migrations": "Tables", "worker": "Worker"}
+    fine = {
+        "database": "PostgreSQL answers.",
+        "pgvector": "The extension pgvector is there.",
+        "migrations": "Every migration is applied.",
+        "worker": "Mail and other jobs are being done.",
+    }
+    return [
+        Part(titles[name], "on" if words == OK else "failed", fine[name] if words == OK else words)
+        for name, words in said.items()
+    ] + [_answers()]
+
+
+def _answers() -> Part:
+    if not is_offline():
+        return Part("Answers", "on", f"Anthropic, {settings.ANTHROPIC_MODEL}.", link="/", link_words="Ask something")
+    sentence = "Offline: without a model key, answers use the tools, and say that no model wrote them."
+    return Part("Answers", "on", sentence, link="/", link_words="Ask something")
+
+
+def _settable() -> list[Part]:
+    return [
+        Part(
+            "Anthropic",
+            "on" if settings.ANTHROPIC_API_KEY else "off",
+            "Answers in full sentences by a Claude model.",
+            variable="ANTHROPIC_API_KEY",
+        ),
+        _mail(),
+        Part(
+            "Redis",
+            "on" if settings.REDIS_URL else "off",
+            "Several processes wake each other at once. One process does not need it.",
+            variable="REDIS_URL",
+        ),
+        Part(
+            "Your own database",
+            "on" if not settings.LOCAL_MODE else "off",
+            "A PostgreSQL server with pgvector that you look after. Until then KlerAI runs its own.",
+            variable="DATABASE_URL",
+        ),
+    ]
+
+
+def _mail() -> Part:
+    words = "Confirmation and reset mails reach people."
+    match settings.DELIVERY:
+        case Smtp():
+            return Part("E-mail", "on", words, variable="EMAIL_URL")
+        case Folder() if settings.LOCAL_MODE:
+            until = f"{words} Until then they are kept on this machine."
+            return Part("E-mail", "off", until, variable="EMAIL_URL", link="/local/mail/", link_words="Read them")
+        case Folder() | Console():
+            return Part(
+                "E-mail", "on", "Mails are written where this server's operator reads them.", variable="EMAIL_URL"
+            )
+        case _:
+            return Part("E-mail", "off", words, variable="EMAIL_URL")

@@ -1,0 +1,35 @@
+"""Every address of the product."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from chat import urls_pages
+from chat.views import billing, catalogue, conversations, runs
+from klerai import error_pages, health, local_mail, setup_page
+
+urlpatterns = [
+    *urls_pages.urlpatterns,
+    *runs.urlpatterns,
+    *conversations.urlpatterns,
+    *catalogue.urlpatterns,
+    *billing.urlpatterns,
+    path("accounts/", include("klerai.accounts.urls")),
+    path("admin/", admin.site.urls),
+    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[]), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema", permission_classes=[]), name="docs"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("setup/", setup_page.setup, name="setup"),
+]
+
+if settings.LOCAL_MODE:
+    urlpatterns += [path("local/mail/", local_mail.local_mail, name="local_mail")]
+
+handler400 = error_pages.bad_request
+handler403 = error_pages.permission_denied
+handler404 = error_pages.not_found
+handler500 = error_pages.server_error

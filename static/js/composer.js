@@ -1,0 +1,149 @@
+/* The box for the next question: its draft, its mode, its one queued follower, and where Send gives way to Stop. */
+
+const DRAFT_MS = 250;
+
+export class Composer {
+  #form;
+  #box;
+  #send;
+  #stop;
+  #queued;
+  #next = null;
+  #draftTimer = 0;
+  #draftKey = "draft:new";
+
+  /** `onAsk(message)` and `onStop()` are called when the person says so. */
+  constructor(form, { onAsk, onStop }) {
+    this.#form = form;
+    this.#box = form.querySelector("textarea");
+    this.#send = form.querySelector("[data-send]");
+    this.#stop = form.querySelector("[data-stop]");
+    this.#queued = form.querySelector("#queued");
+    this.#box.dataset.idleWords = this.#box.placeholder;
+    form.addEventListener("submit", (event) => { event.preventDefault(); this.#submit(onAsk); });
+    this.#stop.addEventListener("click", onStop);
+    this.#queued.querySelector("[data-unqueue]").addEventListener("click", () => this.#takeBack());
+    this.#box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
+      event.preventDefault();
+      form.requestSubmit();
+    });
+    this.#box.addEventListener("input", () => { this.#refresh(); this.#keepDraft(); });
+    form.addEventListener("change", (event) => { if (event.target.name === "mode") this.#showMode(event.target); });
+    this.#refresh();
+  }
+
+  get box() { return this.#box; }
+  get mode() { return this.#form.querySelector('input[name="mode"]:checked')?.value; }
+  get isRunning() { return "running" in this.#form.dataset; }
+
+  /** Drafts are kept for each conversation; a draft of a new one moves with it. */
+  belongTo(conversationId) {
+    this.#draftKey = `draft:${conversationId || "new"}`;
+    if (!this.#box.value) this.#box.value = read(this.#draftKey);
+    this.#refresh();
+  }
+
+  setRunning(isRunning) {
+    this.#box.dataset.idleWords = "Ask the next question";
+    this.#form.toggleAttribute("data-running", isRunning);
+    this.#send.hidden = isRunning;
+    this.#stop.hidden = !isRunning;
+    this.#stop.disabled = false;
+    this.#stop.querySelector("span").textContent = "Stop";
+    this.#box.placeholder = isRunning ? this.#box.dataset.runningWords : this.#box.dataset.idleWords;
+    this.#refresh();
+  }
+
+  /** What a question can cost, once it is known what is left. */
+  quote(left) {
+    const { least, most } = this.#form.dataset;
+    this.#form.querySelector(".quote").textContent = left < Number(least)
+      ? `from ${least}; you have ${left}` : `from ${least}, at most ${most} credits`;
+  }
+
+  setStopping() {
+    this.#stop.disabled = true;
+    this.#stop.querySelector("span").textContent = "Stopping";
+  }
+
+  /** The question that waits for this answer, if any; it waits no longer. */
+  takeNext() {
+    const next = this.#next;
+    this.#setNext(null);
+    return next;
+  }
+
+  giveBack(message) {
+    this.#box.value = this.#box.value ? `${message}\n${this.#box.value}` : message;
+    this.#refresh();
+    this.#keepDraft();
+  }
+
+  forgetDraft() {
+    if (!this.#box.value) write(this.#draftKey, "");
+  }
+
+  chooseMode(place) {
+    const choice = this.#form.querySelectorAll('input[name="mode"]')[place];
+    if (!choice || choice.disabled) return;
+    choice.checked = true;
+    this.#showMode(choice);
+  }
+
+  #submit(onAsk) {
+    const message = this.#box.value.trim();
+    if (!message) return;
+    if (this.isRunning) {
+      if (this.#next !== null) return;
+      this.#setNext(message);
+      this.#empty();
+      return;
+    }
+    this.#empty();
+    onAsk(message);
+  }
+
+  #empty() {
+    this.#box.value = "";
+    this.#refresh();
+    this.#keepDraft();
+  }
+
+  #takeBack() {
+    const message = this.takeNext();
+    if (message) this.giveBack(message);
+    this.#box.focus();
+  }
+
+  #setNext(message) {
+    this.#next = message;
+    this.#queued.hidden = message === null;
+    this.#queued.querySelector("[data-words]").textContent = message ? `“${message.length > 60 ? `${message.slice(0, 60)}…` : message}”` : "";
+  }
+
+  #showMode(choice) {
+    this.#form.querySelector("[data-mode-title]").textContent = choice.dataset.title;
+    this.#form.querySelector("[data-mode-button]").setAttribute("aria-label", `Mode: ${choice.dataset.title}`);
+  }
+
+  #refresh() {
+    this.#send.disabled = !this.#box.value.trim();
+  }
+
+  #keepDraft() {
+    clearTimeout(this.#draftTimer);
+    this.#draftTimer = setTimeout(() => write(this.#draftKey, this.#box.value), DRAFT_MS);
+  }
+}
+
+function read(key) {
+  try { return localStorage.getItem(key) ?? ""; } catch { return ""; }
+}
+
+function write(key, text) {
+  try {
+    if (text) localStorage.setItem(key, text);
+    else localStorage.removeItem(key);
+  } catch { /* a draft that cannot be kept is still in the box */ }
+}

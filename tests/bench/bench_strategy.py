@@ -1,0 +1,112 @@
+"""CPU of one run (2 tool turns, then 200 tokens, zero delay): our strategy beside the bare documented SDK loop.
+
+`python -m tests.bench.bench_strategy --runs 150`: both in this process, in alternating rounds; prints the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+
+import anthropic
+import uvloop
+
+from chat.messages import Message, ToolResult, ToolResults, ToolSpec, UserMessage
+from chat.strategies.anthropic import Anthropic
+from chat.strategies.base import Card, ModelRequest, TextPiece, TurnComplete
+from chat.strategies.patience import Patience
+from tests.fakes.anthropic import running_anthropic
+
+QUESTION = "[[plan tools=2 tokens=200]] What is 17.5 % of 2,480?"
+SYSTEM = "You are KlerAI, a chat assistant that answers with sources and shows its work."
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"query": {"type": "string"}, "k": {"type": "integer"}}}
+CARD = Card(name="bench", strategy="anthropic", model="claude-haiku-5-5")
+ROUND = 10
+
+
+async def ours(strategy: Anthropic) -> int:
+    """The tool loop by our strategy; the number of words it was given."""
+    messages: list[Message] = [UserMessage(QUESTION)]
+    tools = (ToolSpec("search", "Searches.", SCHEMA),)
+    words = 0
+    while True:
+        request = ModelRequest(CARD, SYSTEM, tuple(messages), tools, settled=len(messages))
+        async for piece in strategy.stream(request):
+            match piece:
+                case TextPiece(text):
+                    words += len(text.split())
+                case TurnComplete(reply=reply):
+                    messages.append(reply)
+        if not reply.tool_calls:
+            return words
+        messages.append(ToolResults(tuple(ToolResult(call.id, call.name, "found") for call in reply.tool_calls)))
+
+
+async def documented(client: anthropic.AsyncAnthropic) -> int:
+    """The same loop as the SDK's README writes it."""
+    messages: list[anthropic.types.MessageParam] = [{"role": "user", "content": QUESTION}]
+    tools: list[anthropic.types.ToolParam] = [{"name": "search", "description": "Searches.", "input_schema": SCHEMA}]
+    words = 0
+    while True:
+        stream = await client.messages.create(
+            model=CARD.model, max_tokens=4096, system=SYSTEM, messages=messages, tools=tools, stream=True
+        )
+        call_id, name, written, text = "", "", "", ""
+        async for event in stream:
+            if event.type == "content_block_start" and event.content_block.type == "tool_use":
+                call_id, name = event.content_block.id, event.content_block.name
+            elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+                text += event.delta.text
+                words += len(event.delta.text.split())
+            elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+                written += event.delta.partial_json
+        if not call_id:
+            return words
+        call: anthropic.types.ToolUseBlockParam = {
+            "type": "tool_use", "id": call_id, "name": name, "input": json.loads(written)
+        }  # fmt: skip
+        messages.append({"role": "assistant", "content": [call]})
+        result: anthropic.types.ToolResultBlockParam = {
+            "type": "tool_result", "tool_use_id": call_id, "content": "found"
+        }  # fmt: skip
+        messages.append({"role": "user", "content": [result]})
+
+
+async def cpu_ms(run: Callable[[], Awaitable[int]]) -> float:
+    """CPU milliseconds of this process a run, over one round."""
+    begin = time.process_time()
+    for _ in range(ROUND):
+        assert await run() == 200
+    return (time.process_time() - begin) * 1000 / ROUND
+
+
+async def compare(url: str, runs: int) -> None:
+    client = anthropic.AsyncAnthropic(api_key="bench", base_url=url, max_retries=0)
+    strategy = Anthropic(api_key="bench", base_url=url, patience=Patience(pause_seconds=0.04))
+    await documented(client)
+    await ours(strategy)
+    theirs_ms, ours_ms = [], []
+    for _ in range(max(1, runs // ROUND)):
+        theirs_ms.append(await cpu_ms(lambda: documented(client)))
+        ours_ms.append(await cpu_ms(lambda: ours(strategy)))
+    await client.close()
+    await strategy.aclose()
+    reference, measured = statistics.median(theirs_ms), statistics.median(ours_ms)
+    print(f"documented SDK loop   {reference:6.2f} ms CPU a run")
+    print(f"Anthropic     {measured:6.2f} ms CPU a run")
+    print(f"ratio                 {measured / reference:6.2f}   (target for loop and strategy: at most 0.35)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=150)
+    arguments = parser.parse_args()
+    with running_anthropic() as fake:
+        uvloop.run(compare(fake.url, arguments.runs))
+
+
+if __name__ == "__main__":
+    main()

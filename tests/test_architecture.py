@@ -1,0 +1,202 @@
+"""The shape of the code: layers, faces, one file for each SDK, one noun a module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("klerai", "chat", "billing", "retrieval")
+MOST_LINES = 300
+
+# From the top down. A module may import from lower layers and, unless its layer keeps siblings apart, its own.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("klerai.urls", "klerai.asgi", "klerai.serving", "klerai.settings", "klerai.management", "klerai.setup_page"),
+    ("chat.routing", "chat.urls_pages"),
+    ("chat.consumers", "chat.views", "chat.management", "chat.admin", "chat.tasks", "chat.terminal"),
+    ("chat.asking", "chat.live_html", "chat.shapes", "chat.stopping", "chat.invariants", "chat.compaction"),
+    ("chat.wiring",),
+    ("chat.runner", "chat.sweeper"),
+    ("chat.intake", "chat.endings", "chat.orchestrator"),
+    ("chat.loop", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
+    ("chat.strategies", "chat.tools", "chat.rendering", "chat.templatetags"),
+    (
+        "chat.models",
+        "chat.queries",
+        "chat.transcript",
+        "chat.database",
+        "chat.wakeups",
+        "chat.redis_wakeups",
+        "chat.markdown_blocks",
+    ),
+    ("chat.messages", "chat.events", "chat.profiles", "chat.errors", "chat.questions"),
+    ("billing", "retrieval"),
+    ("klerai.accounts", "klerai.admin_site"),
+    ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
+    ("klerai.env", "klerai.postgres", "klerai.failpoints", "klerai.mail", "klerai.logs"),
+)
+APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.rendering"}
+FACES = {
+    "billing": {"credits", "pricing", "plans", "audit", "errors"},
+    "retrieval": {"search", "docs", "embedders"},
+}
+PURE = ("chat.messages", "chat.events", "chat.profiles", "chat.errors", "chat.questions")
+FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
+SDKS = {
+    "anthropic": {"chat.strategies.anthropic"},
+    "openai": set(),
+    "stripe": set(),
+    "mcp": set(),
+    "voyageai": set(),
+}
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def sources() -> dict[str, Path]:
+    files = (file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+    return {module_name(file): file for file in files if "migrations" not in file.parts}
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """Every module a module imports, wherever in it the import stands."""
+    return frozenset(_imports(ast.parse(sources()[module].read_text())))
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in sources() else node.module
+
+
+def is_under(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def layer_of(module: str) -> tuple[int, str] | None:
+    found = [(depth, name) for depth, names in enumerate(LAYERS) for name in names if is_under(module, name)]
+    return max(found, key=lambda entry: len(entry[1]), default=None)
+
+
+def test_no_layer_imports_a_higher_one() -> None:
+    wrong = []
+    for module in sources():
+        here = layer_of(module)
+        for target in imports_of(module):
+            there = layer_of(target)
+            if here is not None and there is not None and there[0] < here[0]:
+                wrong.append(f"{module} imports {target}")
+    assert not wrong
+
+
+def test_siblings_that_stand_apart_do_not_import_each_other() -> None:
+    wrong = []
+    for module in sources():
+        here = layer_of(module)
+        for target in imports_of(module):
+            there = layer_of(target)
+            if here and there and here[0] == there[0] and here[1] != there[1] and {here[1], there[1]} & APART:
+                wrong.append(f"{module} imports {target}")
+    assert not wrong
+
+
+def test_every_module_of_the_chat_has_a_layer() -> None:
+    plain = {"chat", "chat.apps"}
+    assert [module for module in sources() if is_under(module, "chat") and not layer_of(module)] == sorted(
+        plain & set(sources())
+    )
+
+
+@pytest.mark.parametrize("package", sorted(FACES))
+def test_others_see_a_package_by_its_faces_only(package: str) -> None:
+    wrong = [
+        f"{module} imports {target}"
+        for module in sources()
+        if not is_under(module, package)
+        for target in imports_of(module)
+        if is_under(target, package) and target.split(".")[1:2] and target.split(".")[1] not in FACES[package]
+    ]
+    assert not wrong
+
+
+def test_billing_and_retrieval_never_look_up_to_the_chat() -> None:
+    wrong = [
+        f"{module} imports {target}"
+        for module in sources()
+        if module.split(".")[0] in FACES
+        for target in imports_of(module)
+        if is_under(target, "chat")
+    ]
+    assert not wrong
+
+
+def test_the_foundations_import_nothing_of_ours() -> None:
+    wrong = [
+        f"{module} imports {target}"
+        for module in sources()
+        for foundation in FOUNDATIONS
+        if is_under(module, foundation)
+        for target in imports_of(module)
+        if target.split(".")[0] in PACKAGES and not is_under(target, foundation)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_vocabulary_of_the_chat_knows_no_framework(module: str) -> None:
+    outside = {target for target in imports_of(module) if target.split(".")[0] in {"django", "channels", "klerai"}}
+    assert not outside
+
+
+@pytest.mark.parametrize("sdk", sorted(SDKS))
+def test_an_sdk_is_imported_in_one_file(sdk: str) -> None:
+    users = {module for module in sources() if any(is_under(target, sdk) for target in imports_of(module))}
+    assert users == SDKS[sdk]
+
+
+def test_a_module_has_one_noun_and_fits_in_300_lines() -> None:
+    long = {name: len(file.read_text().splitlines()) for name, file in sources().items()}
+    assert {name: lines for name, lines in long.items() if lines > MOST_LINES} == {}
+
+
+def test_a_function_fits_a_screen() -> None:
+    long = []
+    for module, file in sources().items():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > 50:
+                    long.append(f"{module}.{node.name} has {lines} lines")
+    assert not long
+
+
+def test_no_module_is_a_drawer() -> None:
+    drawers = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
+    assert [module for module in sources() if module.rpartition(".")[2] in drawers] == []
+
+
+def test_only_the_gate_reads_conversations_and_runs_in_the_doors() -> None:
+    doors = ("chat.views", "chat.consumers", "chat.shapes")
+    wrong = [
+        module
+        for module, file in sources().items()
+        if any(is_under(module, door) for door in doors)
+        and any(
+            f"{model}.objects.{verb}" in file.read_text()
+            for model in ("Conversation", "Run", "Item")
+            for verb in ("get", "filter", "all")
+        )
+    ]
+    assert not wrong
