@@ -14,7 +14,7 @@ from tests.people import PASSWORD, make_charlie, make_person, make_unverified, n
 from tests.serving import wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import WebSocketRoute
+    from playwright.sync_api import Route, WebSocketRoute
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -65,6 +65,25 @@ def test_a_new_person_signs_up_asks_and_reads_the_receipt(visit: OpenVisit) -> N
     assert re.search(r"Total\s+7", there.page.get_by_role("region", name="Receipt").inner_text())
 
 
+def test_a_question_written_before_the_script_has_come_is_not_lost(visit: OpenVisit) -> None:
+    there = visit(make_person())
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    there.page.route("**/js/conversation.*js", hold)
+    there.page.goto("/", wait_until="commit")
+    there.box.fill(SUM)
+    there.box.press("Control+Enter")
+    assert there.send.is_disabled()
+    wait_until(lambda: held or there.page.wait_for_timeout(20), what="the script to be asked for")
+    held[0].continue_()
+    there.send.click()
+    there.wait_for_words("434")
+    there.wait_for_end()
+
+
 def test_a_reload_in_the_middle_of_an_answer_loses_no_character(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")
@@ -107,7 +126,7 @@ def test_stop_ends_an_answer_and_keeps_its_text(visit: OpenVisit) -> None:
     article = there.runs.last
     assert article.get_by_role("button", name=re.compile("^5 credits · stopped by you")).is_visible()
     assert counted(2000).startswith(there.answer().rstrip(","))
-    assert there.page.get_by_role("button", name="Send").is_visible()
+    assert there.send.is_visible()
 
 
 def test_escape_stops_and_a_queued_question_is_held_back(visit: OpenVisit) -> None:

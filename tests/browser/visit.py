@@ -41,7 +41,7 @@ class Visit:
         """Send a question; the article it gets."""
         before = self.runs.count()
         self.box.fill(message)
-        self.page.get_by_role("button", name="Send").click()
+        self.send.click()
         article = self.runs.nth(before)
         article.wait_for()
         return article
@@ -66,6 +66,10 @@ class Visit:
     @property
     def balance(self) -> Locator:
         return self.page.locator("#sidebar-balance")
+
+    @property
+    def send(self) -> Locator:
+        return self.page.get_by_role("button", name="Send")
 
     @property
     def stop(self) -> Locator:
