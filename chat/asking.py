@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from chat.database import in_database
 from chat.errors import Refusal
 from chat.events import Logged
 from chat.intake import accept
@@ -16,6 +15,7 @@ from chat.queries import run_of
 from chat.questions import Question, read_question
 from chat.wiring import Runtime
 from klerai.accounts.models import Person
+from klerai.database import in_database
 
 
 async def ask(runtime: Runtime, person: Person, body: Any) -> Run:

@@ -12,10 +12,10 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 import orjson
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from chat.asking import ask, follow
-from chat.database import in_database
 from chat.errors import Refusal
 from chat.eventlog import frame as as_frame
 from chat.events import Logged, RunFailed
@@ -28,6 +28,7 @@ from chat.wiring import Runtime, runtime_of
 from klerai.accounts.models import Person
 from klerai.accounts.sockets import still_allowed
 from klerai.api import BODY_LIMIT
+from klerai.database import in_database
 
 RECHECK_SECONDS = 30.0
 FRAMES_A_SECOND = 60
@@ -45,6 +46,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.second, self.frames = 0, 0
         await self.accept()
         self.recheck = asyncio.create_task(self._recheck())
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Without Channels' look for old connections, a thread hop a frame: `in_database` looks after ours."""
+        await getattr(self, get_handler_name(message))(message)
 
     async def disconnect(self, code: int) -> None:
         tasks = [self.recheck, *self.watching.values()]

@@ -15,11 +15,11 @@ import orjson
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from chat.database import in_database
 from chat.eventrows import Batch, Entry, Standing, read_after, write
 from chat.events import ContentChunk, Event, Logged
 from chat.tools.base import ToolRecord
 from chat.wakeups import Wakeups
+from klerai.database import in_database
 
 FRAME_SECONDS = 0.05
 KEPT_SECONDS = 30.0
@@ -60,12 +60,13 @@ class EventLog:
         self._heartbeat_seconds = min(1.0, lease_seconds / 4)
         self._wakeups = wakeups
         self._channels: dict[UUID, Channel] = {}
+        self._live: dict[UUID, Channel] = {}
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._next_heartbeat = 0.0
 
     def open(self, channel: Channel) -> None:
-        self._channels[channel.run_key] = channel
+        self._channels[channel.run_key] = self._live[channel.run_key] = channel
 
     def append(self, channel: Channel, event: Event, record: ToolRecord | None = None) -> None:
         """Give the event its place. Words that wait together become one event."""
@@ -95,6 +96,7 @@ class EventLog:
         """Show the last event, which its own transaction has written; viewers can still read the run for a while."""
         channel.waiting.clear()
         channel.is_closed = True
+        self._live.pop(channel.run_key, None)
         channel.show([terminal] if terminal else [])
         asyncio.get_running_loop().call_later(KEPT_SECONDS, self._channels.pop, channel.run_key, None)
 
@@ -112,7 +114,7 @@ class EventLog:
                 await self._write_round()
                 pause = 0.0
             except Exception:
-                logger.exception("event_log_write_failed", waiting=len(self._channels))
+                logger.exception("event_log_write_failed", waiting=len(self._live))
                 pause = min(1.0, pause * 2 or 0.05)
                 await asyncio.sleep(pause)
 
@@ -154,12 +156,11 @@ class EventLog:
 
     def _due(self) -> list[Channel]:
         """The runs with news, or all of them when it is time for a heartbeat."""
-        live = [channel for channel in self._channels.values() if not channel.is_closed]
         now = asyncio.get_running_loop().time()
         if now < self._next_heartbeat:
-            return [channel for channel in live if channel.waiting]
+            return [channel for channel in self._live.values() if channel.waiting]
         self._next_heartbeat = now + self._heartbeat_seconds
-        return live
+        return list(self._live.values())
 
     def _apply(self, channel: Channel, count: int, standing: dict[UUID, Standing]) -> None:
         if channel.is_closed:

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import connection, transaction
 from django.utils import timezone
 
 from billing import credits, pricing
 from billing.credits import Shortfall
 from billing.errors import AccountBlocked, BadAmount
 from chat.errors import Refusal
-from chat.models import Conversation, Item, Run
+from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
-from chat.queries import conversations_of, runs_of
+from chat.queries import conversations_of, live_or_same
 from chat.questions import After, AtEnd, AtStart, Question
 from klerai.accounts.models import Person
 from klerai.failpoints import failpoint
@@ -50,7 +49,7 @@ def accept(person: Person, question: Question, *, tools: frozenset[str], lease_s
         run_key = uuid.uuid4()
         failpoint("before_hold")
         held = _hold(person, run_key)  # locks the person's accounts: one at a time
-        runs = list(_live_or_same(person, question))
+        runs = live_or_same(person, question.run_id)
         known = _known(runs, question)
         if known is not None:
             transaction.set_rollback(True)
@@ -96,12 +95,6 @@ def shortfall_details(shortfall: Shortfall) -> dict[str, Any]:
         "resets_at": resets_at,
         "upgrade_url": UPGRADE_URL,
     }
-
-
-def _live_or_same(person: Person, question: Question) -> QuerySet[Run]:
-    """What decides whether the question is new and whether there is room: one query for both."""
-    wanted = Q(state__in=Run.LIVE) | Q(run_id=question.run_id)
-    return runs_of(person).filter(wanted).order_by("created_at")
 
 
 def _known(runs: Sequence[Run], question: Question) -> Accepted | None:
@@ -164,6 +157,24 @@ def _refuse_crowd(live: Sequence[Run], conversation: Conversation | None) -> Non
         )
 
 
+_INSERT = """
+WITH talk AS (
+    INSERT INTO chat_conversation
+        (id, person_id, title, mode, is_pinned, is_archived, query_counter, tip_id, created_at, updated_at)
+    VALUES (%(talk)s, %(person)s, %(title)s, %(mode)s, false, false, %(number)s, %(id)s, %(now)s, %(now)s)
+    ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, query_counter = excluded.query_counter,
+        tip_id = excluded.tip_id, updated_at = excluded.updated_at
+), begun AS (
+    INSERT INTO chat_run (id, run_id, person_id, conversation_id, number, parent_id, mode, state, asked, has_tools,
+        ceiling_credits, attempt, last_seq, lease_until, model, citations, created_at)
+    VALUES (%(id)s, %(run_id)s, %(person)s, %(talk)s, %(number)s, %(parent)s, %(mode)s, 'running', %(asked)s,
+        %(has_tools)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', %(now)s)
+)
+INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, is_ok, position)
+VALUES (gen_random_uuid(), %(talk)s, %(id)s, %(ref)s, 'query', '', %(message)s, true, 0)
+"""
+
+
 def _insert(
     person: Person,
     question: Question,
@@ -174,30 +185,41 @@ def _insert(
     quote: pricing.Quote,
     lease: int,
 ) -> Run:
-    """Run and query, and the conversation's new end. Its row is locked or new, so that its counter may be read."""
-    parent = _parent(question, conversation)
-    number = conversation.query_counter + 1 if conversation else 1
-    news = {"query_counter": number, "tip_id": run_key, "mode": mode, "updated_at": timezone.now()}
-    if conversation is None:
-        conversation = Conversation.objects.create(person=person, title=_title(question.message), **news)
-    else:
-        Conversation.objects.filter(pk=conversation.pk).update(**news)
-    run = Run.objects.create(
+    """Run, query and the conversation's new end in one statement. Its row is locked or new: its counter may be read."""
+    now = timezone.now()
+    run = Run(
         id=run_key,
         run_id=question.run_id,
         person=person,
-        conversation=conversation,
-        number=number,
-        parent=parent,
+        conversation_id=conversation.pk if conversation else uuid.uuid4(),
+        number=conversation.query_counter + 1 if conversation else 1,
+        parent=_parent(question, conversation),
         mode=mode,
         asked=question.asked,
         has_tools=question.has_tools,
         ceiling_credits=quote.at_most,
-        lease_until=timezone.now() + timedelta(seconds=lease),
+        lease_until=now + timedelta(seconds=lease),
+        created_at=now,
     )
-    Item.objects.create(
-        conversation=conversation, run=run, ref=run.query_ref, kind=Item.Kind.QUERY, content=question.message
-    )
+    values: dict[str, Any] = {
+        "id": run.pk,
+        "run_id": run.run_id,
+        "person": person.pk,
+        "talk": run.conversation_id,
+        "title": _title(question.message),
+        "number": run.number,
+        "parent": run.parent_id,
+        "mode": mode,
+        "asked": run.asked,
+        "has_tools": run.has_tools,
+        "ceiling": run.ceiling_credits,
+        "lease_until": run.lease_until,
+        "ref": run.query_ref,
+        "message": question.message,
+        "now": now,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, values)
     return run
 
 

@@ -16,12 +16,12 @@ from billing.credits import Settlement, Shortfall
 from billing.errors import AccountBlocked
 from billing.pricing import Line, Price
 from chat.cards import Spent, cost_usd
-from chat.database import in_database
 from chat.events import ToolCallResult
 from chat.messages import Usage
 from chat.strategies.base import Card
 from chat.tools.executor import CallEnd, Verdict, Wanted
 from klerai.accounts.models import Person
+from klerai.database import in_database
 
 _UNPAID = {
     Verdict.CEILING: ("ceiling", "not run: the ceiling of this question was reached"),

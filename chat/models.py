@@ -89,7 +89,10 @@ class Run(models.Model):
                 name="an_ended_run_has_an_end",
             ),
         ]
-        indexes = [models.Index(fields=["person", "-created_at"], name="run_newest_first")]
+        indexes = [
+            models.Index(fields=["person", "-created_at"], name="run_newest_first"),
+            models.Index(fields=["person"], condition=Q(state__in=["queued", "running"]), name="live_runs_of_a_person"),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.run_id}"

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from billing.pricing import BASE
-from chat.database import in_database
 from chat.endings import Answered
 from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
 from chat.loop import TurnEnded, TurnStarted, run_loop
@@ -24,6 +23,7 @@ from chat.strategies.base import Card, ModelStrategy
 from chat.tools.base import Tool, ToolContext
 from chat.tools.executor import CallDone, Toolbox
 from chat.transcript import recall
+from klerai.database import in_database
 
 
 @dataclass(frozen=True, slots=True)

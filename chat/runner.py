@@ -19,7 +19,6 @@ from django.db import OperationalError
 from billing import credits
 from billing.credits import Shortfall
 from billing.pricing import TOOL
-from chat.database import in_database
 from chat.endings import (
     INTERNAL,
     INTERRUPTED,
@@ -41,6 +40,7 @@ from chat.profiles import Profile
 from chat.strategies.base import Card
 from chat.tools.base import Tool
 from chat.tools.executor import CallDone
+from klerai.database import in_database
 from klerai.logs import about_run
 
 logger = structlog.get_logger(__name__)

@@ -8,10 +8,10 @@ import contextlib
 import structlog
 from django.utils import timezone
 
-from chat.database import in_database
 from chat.endings import INTERRUPTED, bill_of_lost, end_run
 from chat.errors import LeaseLost
 from chat.models import Run
+from klerai.database import in_database
 
 EVERY_SECONDS = 5.0
 AT_ONCE = 100

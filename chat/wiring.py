@@ -10,7 +10,6 @@ from typing import Any, Self
 from django.conf import settings
 
 from chat.cards import card_for
-from chat.database import in_database
 from chat.eventlog import EventLog
 from chat.models import Run
 from chat.orchestrator import Route
@@ -23,6 +22,7 @@ from chat.sweeper import sweep_forever
 from chat.tools.base import Tool
 from chat.tools.registry import discover
 from chat.wakeups import Polling, Wakeups
+from klerai.database import in_database, limit_threads
 
 DRAIN_SECONDS = 30.0
 
@@ -46,6 +46,7 @@ class Runtime:
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Self:
         """Build and start everything, by the settings where nothing is given. Call it inside the loop that serves."""
+        limit_threads()
         chosen = await in_database(choose_route) if route is None else route
         offered = dict(discover() if tools is None else tools)
         log = EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())

@@ -96,9 +96,10 @@ def _logging(shared: list[Processor], renderers: list[Processor]) -> dict[str, A
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
         "loggers": {
-            **dict.fromkeys(("django", "django.server", "uvicorn", "uvicorn.error", "uvicorn.access"), to_root),
+            **dict.fromkeys(("django", "django.server", "uvicorn", "uvicorn.access"), to_root),
             **dict.fromkeys(
                 (
+                    "uvicorn.error",  # at INFO three lines for every socket
                     "httpx",
                     "httpx2",
                     "httpcore",

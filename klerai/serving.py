@@ -42,6 +42,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        ws_per_message_deflate=False,  # a frame is a few words: packing costs more than it saves, and 300 kB a socket
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         timeout_graceful_shutdown=GRACE_SECONDS,

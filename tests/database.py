@@ -44,7 +44,7 @@ def made_for_this_process() -> Iterator[None]:
             connections.close_all()
             connections["default"].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's has one, if it was asked for
             with _as_owner(server) as db:
-                db.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+                db.execute(f'DROP DATABASE "{name}"')
             (runs / name).unlink()
     finally:
         server.stop()
@@ -63,7 +63,7 @@ def database_apart() -> Iterator[str]:
         try:
             yield server.url(APP, database=name)
         finally:
-            db.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+            db.execute(f'DROP DATABASE "{name}"')
             (runs / name).unlink()
 
 
@@ -131,7 +131,7 @@ def _fingerprint() -> str:
 def _drop_databases_of_dead_runs(db: psycopg.Connection[Any], runs: Path) -> None:
     for (name,) in db.execute("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%'").fetchall():
         with suppress(BlockingIOError), _locked(runs / name, wait=False):
-            db.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            db.execute(f'DROP DATABASE IF EXISTS "{name}"')
             (runs / name).unlink()
 
 

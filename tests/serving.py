@@ -22,13 +22,13 @@ from django.core.asgi import get_asgi_application
 from django.test import override_settings
 
 from chat.cards import card_for
-from chat.database import in_database
 from chat.orchestrator import Route
 from chat.routing import websocket_urlpatterns
 from chat.strategies.offline import Offline
 from chat.wiring import Runtime
 from klerai.accounts.sockets import PersonSocketMiddleware
 from klerai.asgi import WithRuntime
+from klerai.database import in_database
 from tests.fakes.anthropic import AnthropicFake
 from tests.processes import REPOSITORY
 

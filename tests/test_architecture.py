@@ -28,7 +28,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.models",
         "chat.queries",
         "chat.transcript",
-        "chat.database",
         "chat.wakeups",
         "chat.redis_wakeups",
         "chat.markdown_blocks",
@@ -37,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
     ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
-    ("klerai.env", "klerai.postgres", "klerai.failpoints", "klerai.mail", "klerai.logs"),
+    ("klerai.env", "klerai.postgres", "klerai.database", "klerai.failpoints", "klerai.mail", "klerai.logs"),
 )
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.rendering"}
 FACES = {

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chat.cards import card_for
-from chat.database import in_database
 from chat.models import Item
 from chat.orchestrator import Route
 from chat.strategies.anthropic import Anthropic
@@ -19,6 +18,7 @@ from chat.strategies.patience import Patience
 from chat.strategies.retrying import Backoff, Retrying
 from chat.tools.calculator import TOOL as CALCULATOR
 from chat.wiring import Runtime
+from klerai.database import in_database
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Text, Turn, calls, fails, says
 from tests.harness.doors import Visitor, by_key

@@ -124,6 +124,10 @@ class Migration(migrations.Migration):
             model_name='run',
             index=models.Index(fields=['person', '-created_at'], name='run_newest_first'),
         ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['person'], name='live_runs_of_a_person'),
+        ),
         migrations.AddConstraint(
             model_name='run',
             constraint=models.UniqueConstraint(fields=('person', 'run_id'), name='run_id_is_unique_for_a_person'),

@@ -13,7 +13,6 @@ from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, St
 from django.urls import path
 
 from chat.asking import ask, follow, outcome
-from chat.database import in_database
 from chat.errors import Refusal
 from chat.events import Logged, MessageComplete
 from chat.models import Run
@@ -24,6 +23,7 @@ from chat.wiring import Runtime, runtime_of
 from klerai.accounts.authentication import for_person
 from klerai.accounts.models import Person
 from klerai.api import ApiError, read_json
+from klerai.database import in_database
 
 PING_SECONDS = 15.0
 STATUS = {

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
-from channels.db import database_sync_to_async
 from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -29,6 +28,7 @@ from klerai.api import (
     not_found_json,
     too_large_json,
 )
+from klerai.database import in_database
 
 P = ParamSpec("P")
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -44,8 +44,8 @@ def login_of_request(request: HttpRequest) -> Login:
 
 
 async def authenticate(request: HttpRequest) -> Person:
-    """Like `login_of_request`; the database connection is given back before this returns."""
-    login: Login = await database_sync_to_async(login_of_request)(request)
+    """Like `login_of_request`, for async views."""
+    login: Login = await in_database(login_of_request, request)
     return login.person
 
 

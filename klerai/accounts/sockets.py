@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import import_module
 from typing import Any
 
-from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.http.cookie import parse_cookie
@@ -15,6 +14,7 @@ from django.http.request import split_domain_port, validate_host
 from klerai.accounts.errors import AccessRefused, Forbidden
 from klerai.accounts.logins import KeyLogin, Login, login_of
 from klerai.accounts.models import Person
+from klerai.database import in_database
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -34,7 +34,7 @@ class PersonSocketMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            login: Login = await database_sync_to_async(_login_of_scope)(scope)
+            login: Login = await in_database(_login_of_scope, scope)
         except AccessRefused:
             await receive()
             await send({"type": "websocket.close"})
@@ -46,7 +46,7 @@ async def still_allowed(scope: Scope) -> bool:
     """Whether the same handshake would be let in now, as the same person; for open sockets, every 30 s."""
     person: Person = scope["person"]
     try:
-        login: Login = await database_sync_to_async(_login_of_scope)(scope)
+        login: Login = await in_database(_login_of_scope, scope)
     except AccessRefused:
         return False
     return login.person == person

@@ -45,8 +45,9 @@ async def ours(strategy: Anthropic) -> int:
         messages.append(ToolResults(tuple(ToolResult(call.id, call.name, "found") for call in reply.tool_calls)))
 
 
-async def documented(client: anthropic.AsyncAnthropic) -> int:
-    """The same loop as the SDK's README writes it."""
+async def documented(client: anthropic.AsyncAnthropic, first_ms: list[float] | None = None) -> int:
+    """The same loop as the SDK's README writes it; the time to its first word goes into `first_ms`."""
+    begin = time.perf_counter()
     messages: list[anthropic.types.MessageParam] = [{"role": "user", "content": QUESTION}]
     tools: list[anthropic.types.ToolParam] = [{"name": "search", "description": "Searches.", "input_schema": SCHEMA}]
     words = 0
@@ -59,6 +60,8 @@ async def documented(client: anthropic.AsyncAnthropic) -> int:
             if event.type == "content_block_start" and event.content_block.type == "tool_use":
                 call_id, name = event.content_block.id, event.content_block.name
             elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+                if not words and first_ms is not None:
+                    first_ms.append((time.perf_counter() - begin) * 1000)
                 text += event.delta.text
                 words += len(event.delta.text.split())
             elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":

@@ -15,7 +15,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chat.asking import ask, follow
-from chat.database import in_database
 from chat.errors import Refusal
 from chat.eventlog import frame
 from chat.events import Logged, MessageComplete, RunFailed
@@ -25,6 +24,7 @@ from chat.terminal import Terminal
 from chat.wiring import Runtime
 from klerai.accounts.demo import DEMO_EMAIL
 from klerai.accounts.models import Person
+from klerai.database import in_database
 
 ANSWERED, ENDED_IN_ERROR, BAD_USAGE, NO_CREDITS, INTERRUPTED = 0, 1, 2, 3, 130
 
