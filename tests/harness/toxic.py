@@ -139,10 +139,10 @@ class ToxicProxy:
         finally:
             for pump in pumps:
                 pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
             writer.close()
             back.close()
             try:
+                await asyncio.gather(*pumps, return_exceptions=True)
                 await _farewell(writer)
                 await _farewell(back)
             except asyncio.CancelledError:
