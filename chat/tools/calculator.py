@@ -52,8 +52,8 @@ def calculate(expression: str) -> Fraction | float:
         raise NotArithmetic(f"the function {error.func_name} is not known.") from None
     except simpleeval.NameNotDefined as error:
         raise NotArithmetic(f"{error.name!r} is not a number.") from None
-    except (simpleeval.InvalidExpression, SyntaxError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise NotArithmetic(f"it could not be read as arithmetic ({type(error).__name__}).") from None
+    except (simpleeval.InvalidExpression, SyntaxError, ValueError, TypeError, KeyError, AttributeError):
+        raise NotArithmetic("it could not be read as arithmetic.") from None
     return _checked(value)
 
 
@@ -72,7 +72,7 @@ def written(value: Fraction | float) -> str:
 def _normalise(expression: str) -> str:
     text = _THOUSANDS.sub(lambda found: re.sub(r"[,\u00a0\u202f' ]", "", found[0]), expression.translate(_WORDS))
     text = _PERCENT_OF.sub("/100*", text)
-    return _PERCENT.sub("/100", text).strip().rstrip("=?").strip()
+    return _PERCENT.sub("/100", text).strip().rstrip("=?,.; ")
 
 
 def _constant(node: ast.Constant) -> Fraction:

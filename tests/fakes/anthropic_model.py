@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes.anthropic_script import Call, Turn, calls, says, spoken
 
-NUMBER = r"\d[\d,]*(?:\.\d+)?"
+NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?"
 SUM = re.compile(rf"{NUMBER}\s*%\s*of\s*{NUMBER}|\(?{NUMBER}\)?(?:\s*[-+*/×÷^]\s*\(?{NUMBER}\)?)+")
 LENGTH = re.compile(r"\b(\d{1,4})\s+(?:words|lines|numbers)\b|\bcount to (\d{1,4})\b", re.IGNORECASE)
 
