@@ -121,6 +121,7 @@ _database.setdefault("OPTIONS", {})["pool"] = {
     "max_lifetime": 1800,
     "max_idle": 300,
 }
+# Statements stay prepared on their connection: that is a third of PostgreSQL's work for a question.
 _database["OPTIONS"] |= {"server_side_binding": True, "prepare_threshold": 3}
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
