@@ -24,6 +24,8 @@ from chat.events import (
     ToolCallStart,
     payload,
 )
+from chat.memory.summary import mechanical
+from chat.memory.tokens import count
 from chat.metering import Facts, receipt, uncharged
 from chat.models import Item, Run
 from klerai.failpoints import failpoint
@@ -169,8 +171,10 @@ WITH ended AS (
 ), logged AS (
     INSERT INTO chat_runevent (run_id, seq, type, data) SELECT id, last_seq, %(type)s, %(data)s::jsonb FROM ended
 ), kept AS (
-    INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, is_ok, position)
-    SELECT gen_random_uuid(), conversation_id, id, %(ref)s, %(kind)s, '', %(text)s, true, %(position)s
+    INSERT INTO chat_item
+        (id, conversation_id, run_id, ref, kind, tool, content, summary, tokens, reopens, is_ok, position)
+    SELECT gen_random_uuid(), conversation_id, id, %(ref)s, %(kind)s, '', %(text)s, %(summary)s, %(tokens)s, '', true,
+        %(position)s
     FROM ended WHERE %(text)s <> ''
 ), touched AS (
     UPDATE chat_conversation SET updated_at = statement_timestamp() FROM ended
@@ -203,6 +207,8 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
                 "ref": run.response_ref,
                 "kind": Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE,
                 "text": text,
+                "summary": mechanical(text),
+                "tokens": count(text),
                 "position": RESPONSE_POSITION,
             },
         )

@@ -9,6 +9,8 @@ import orjson
 from django.db import connection
 
 from chat.events import ContentChunk, Event, Logged, ReasoningChunk, payload
+from chat.memory.summary import mechanical
+from chat.memory.tokens import count
 from chat.models import Run, RunEvent
 from chat.tools.base import ToolRecord
 from chat.tools.showing import clean
@@ -86,11 +88,13 @@ WITH fence AS (
     JOIN fence ON fence.id = event.run_id
     ON CONFLICT DO NOTHING
 ), kept AS (
-    INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, card, is_ok, position)
+    INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, summary, tokens, reopens, card, is_ok,
+        position)
     SELECT gen_random_uuid(), fence.conversation_id, found.run_id, found.ref, 'tool', found.tool, found.content,
-        found.card::jsonb, found.is_ok, found.position
-    FROM unnest(%(item_runs)s::uuid[], %(refs)s::text[], %(tools)s::text[], %(contents)s::text[], %(cards)s::text[],
-        %(oks)s::bool[], %(positions)s::int[]) AS found(run_id, ref, tool, content, card, is_ok, position)
+        found.summary, found.tokens, found.reopens, found.card::jsonb, found.is_ok, found.position
+    FROM unnest(%(item_runs)s::uuid[], %(refs)s::text[], %(tools)s::text[], %(contents)s::text[], %(summaries)s::text[],
+        %(tokens)s::int[], %(reopens)s::text[], %(cards)s::text[], %(oks)s::bool[], %(positions)s::int[])
+        AS found(run_id, ref, tool, content, summary, tokens, reopens, card, is_ok, position)
     JOIN fence ON fence.id = found.run_id
     ON CONFLICT DO NOTHING
 )
@@ -121,6 +125,9 @@ def write(batch: Batch) -> dict[UUID, Standing]:
                 "refs": [record.ref for _, record in records],
                 "tools": [record.tool for _, record in records],
                 "contents": [record.content for _, record in records],
+                "summaries": [mechanical(record.content) for _, record in records],
+                "tokens": [count(record.content) for _, record in records],
+                "reopens": [record.reopens for _, record in records],
                 "cards": [orjson.dumps(record.card).decode() for _, record in records],
                 "oks": [record.is_ok for _, record in records],
                 "positions": [_position(record.ref) for _, record in records],

@@ -15,6 +15,8 @@ from billing import credits, pricing
 from billing.credits import Shortfall
 from billing.errors import AccountBlocked, BadAmount
 from chat.errors import Refusal
+from chat.memory.summary import QUESTION, mechanical
+from chat.memory.tokens import count
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversations_of, live_or_same
@@ -166,12 +168,13 @@ WITH talk AS (
         tip_id = excluded.tip_id, updated_at = excluded.updated_at
 ), begun AS (
     INSERT INTO chat_run (id, run_id, person_id, conversation_id, number, parent_id, mode, state, asked, has_tools,
-        ceiling_credits, attempt, last_seq, lease_until, model, citations, created_at)
+        ceiling_credits, attempt, last_seq, lease_until, model, citations, summary_tokens, created_at)
     VALUES (%(id)s, %(run_id)s, %(person)s, %(talk)s, %(number)s, %(parent)s, %(mode)s, 'running', %(asked)s,
-        %(has_tools)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', %(now)s)
+        %(has_tools)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', 0, %(now)s)
 )
-INSERT INTO chat_item (id, conversation_id, run_id, ref, kind, tool, content, is_ok, position)
-VALUES (gen_random_uuid(), %(talk)s, %(id)s, %(ref)s, 'query', '', %(message)s, true, 0)
+INSERT INTO chat_item
+    (id, conversation_id, run_id, ref, kind, tool, content, summary, tokens, reopens, is_ok, position)
+VALUES (gen_random_uuid(), %(talk)s, %(id)s, %(ref)s, 'query', '', %(message)s, %(summary)s, %(tokens)s, '', true, 0)
 """
 
 
@@ -216,6 +219,8 @@ def _insert(
         "lease_until": run.lease_until,
         "ref": run.query_ref,
         "message": question.message,
+        "summary": mechanical(question.message, QUESTION),
+        "tokens": count(question.message),
         "now": now,
     }
     with connection.cursor() as cursor:

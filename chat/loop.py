@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chat.errors import FaultKind, ModelFault
 from chat.events import ContentChunk, ReasoningChunk, StatusUpdate, ToolCallStart
+from chat.marks import Unmarking, unmarked
+from chat.memory.results import fold_results
 from chat.messages import ToolResults, Transcript, Usage
 from chat.profiles import Profile
 from chat.strategies.base import (
@@ -51,7 +53,8 @@ async def run_loop(
     Money, storage and the way a run ends are the caller's. On the last turn, and once a limit is spent, tools may
     not be called, so a run closes with words. Raises ModelFault and ModelRefused.
     """
-    settled = max(0, len(transcript.messages) - 1)
+    since = len(transcript.messages)
+    settled = max(0, since - 1)
     for turn in range(1, profile.max_turns + 1):
         may_call = turn < profile.max_turns and not toolbox.is_spent
         yield TurnStarted(turn)
@@ -65,17 +68,17 @@ async def run_loop(
             settled=settled,
             may_call=may_call,
         )
-        async with aclosing(strategy.stream(request)) as pieces:
+        async with aclosing(_heard(strategy, request, turn)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, TurnComplete):
                     complete = piece
                 else:
-                    yield _happening(piece, turn)
+                    yield piece
         if complete is None:
             raise ModelFault(FaultKind.CUT_SHORT)
         calls = complete.reply.tool_calls
         yield TurnEnded(turn, complete.usage, goes_on=bool(calls))
-        transcript.messages.append(complete.reply)
+        transcript.messages.append(replace(complete.reply, text=unmarked(complete.reply.text)))
         if not calls:
             return
         if not may_call:
@@ -86,13 +89,29 @@ async def run_loop(
                     transcript.messages.append(step)
                 else:
                     yield step
+        fold_results(transcript.messages, since=since)
         settled = len(transcript.messages)
 
 
-def _happening(piece: TextPiece | ReasoningPiece | ToolCallDetected | Retrying, turn: int) -> Happening:
+async def _heard(strategy: ModelStrategy, request: ModelRequest, turn: int) -> AsyncGenerator[Happening | TurnComplete]:
+    """One turn as the model says it, without the IDs it may write in front of its words."""
+    unmarking = Unmarking()
+    async with aclosing(strategy.stream(request)) as pieces:
+        async for piece in pieces:
+            match piece:
+                case TurnComplete():
+                    if rest := unmarking.rest():
+                        yield ContentChunk(clean(rest), turn)
+                    yield piece
+                case TextPiece(text):
+                    if shown := unmarking.feed(text):
+                        yield ContentChunk(clean(shown), turn)
+                case _:
+                    yield _happening(piece)
+
+
+def _happening(piece: ReasoningPiece | ToolCallDetected | Retrying) -> Happening:
     match piece:
-        case TextPiece(text):
-            return ContentChunk(clean(text), turn)
         case ReasoningPiece(text):
             return ReasoningChunk(text)
         case ToolCallDetected(name=name):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from chat.marks import marked, marked_summary
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
@@ -30,17 +32,33 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave back, worded for the model."""
+    """What a tool gave back, worded for the model; `is_summary` when the whole stands elsewhere under `ref`."""
 
     call_id: str
     name: str
     text: str
     ok: bool = True
+    ref: str = ""
+    is_summary: bool = False
+
+    @property
+    def sent(self) -> str:
+        """The text under its ID."""
+        if not self.ref:
+            return self.text
+        return marked_summary(self.ref, self.text) if self.is_summary else marked(self.ref, self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
+    """What the person said; `aside` is what stands with it and is not theirs, such as the date."""
+
     text: str
+    aside: str = ""
+
+    @property
+    def sent(self) -> str:
+        return f"{self.text}\n\n[{self.aside}]" if self.aside else self.text
 
 
 @dataclass(frozen=True, slots=True)

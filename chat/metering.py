@@ -60,6 +60,7 @@ class Tab:
         self._unpaid: dict[str, Verdict] = {}
         self._held = pricing.BASE
         self._documented = False
+        self._history = (0, 0)
 
     async def hold(self, wanted: Sequence[Wanted]) -> Sequence[Verdict]:
         """Put each price aside before its call runs; in call order, so that the first ones get what is left."""
@@ -72,6 +73,10 @@ class Tab:
             self._documented = True
         self._lines.append(line)
         return line.credits
+
+    def note_history(self, *, full: int, sent: int) -> None:
+        """Tokens of what was said before, whole and as it was sent."""
+        self._history = (full, sent)
 
     def note_turn(self, turn: int, *, model: str, usage: Usage) -> None:
         self.turns = turn
@@ -149,6 +154,8 @@ class Tab:
             usage=usage,
             cost_usd=cost_usd(card.strategy, self.calls, on=timezone.now().date()),
             timings_ms=timings,
+            full_history=self._history[0],
+            sent_history=self._history[1],
         )
 
 
@@ -162,6 +169,8 @@ class Facts:
     usage: Usage = field(default_factory=Usage)
     cost_usd: Decimal | None = None
     timings_ms: dict[str, int] = field(default_factory=dict)
+    full_history: int = 0
+    sent_history: int = 0
 
 
 def uncharged(lines: Sequence[Line], *, why: str) -> tuple[Line, ...]:
@@ -191,8 +200,8 @@ def receipt(*, run_id: UUID, mode: str, lines: Sequence[Line], settlement: Settl
             "input": usage.input,
             "output": usage.output,
             "cached": usage.cached,
-            "full_history": 0,
-            "sent_history": 0,
+            "full_history": facts.full_history,
+            "sent_history": facts.sent_history,
         },
         "cost_usd": None if facts.cost_usd is None else float(round(facts.cost_usd, 6)),
         "timings_ms": facts.timings_ms,

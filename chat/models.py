@@ -73,6 +73,7 @@ class Run(models.Model):
     error = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     citations = models.JSONField(default=list, blank=True)
     receipt = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
+    summary_tokens = models.PositiveIntegerField(default=0)  # what writing this run's summaries cost, never charged
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -127,6 +128,9 @@ class RunEvent(models.Model):
 class Item(models.Model):
     """Something said or found, under the ID the model and the person know it by.
 
+    Two tracks, two columns: `content` is the full one, `summary` what is sent in its place, null when the content is
+    short enough to be its own. `late_summary` came after the item had been sent otherwise; it takes over when the
+    window folds next. `tokens` counts the content. What opened an item again keeps no copy but its ID, in `reopens`.
     A `partial` is the words of a run that ended without an answer: shown to the person, not remembered. `card` is
     what a tool card shows: label, arguments, summary, duration_ms, credits, error.
     """
@@ -144,6 +148,10 @@ class Item(models.Model):
     kind = models.CharField(max_length=8, choices=Kind.choices)
     tool = models.CharField(max_length=128, blank=True, default="")
     content = models.TextField()
+    summary = models.TextField(null=True, blank=True)
+    late_summary = models.TextField(null=True, blank=True)
+    tokens = models.PositiveIntegerField(default=0)
+    reopens = models.CharField(max_length=24, blank=True, default="")
     card: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
     is_ok = models.BooleanField(default=True)
     position = models.PositiveSmallIntegerField(default=0)

@@ -15,14 +15,15 @@ from billing.pricing import BASE
 from chat.endings import Answered
 from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
 from chat.loop import TurnEnded, TurnStarted, run_loop
+from chat.memory.recall import Recalled, recall
 from chat.messages import Transcript, UserMessage
 from chat.metering import Tab
 from chat.models import Run
+from chat.moments import moment
 from chat.profiles import Profile
 from chat.strategies.base import Card, ModelStrategy
 from chat.tools.base import Tool, ToolContext
 from chat.tools.executor import CallDone, Toolbox
-from chat.transcript import recall
 from klerai.database import in_database
 
 
@@ -44,8 +45,9 @@ async def answer(
     quote = {"at_least": BASE, "at_most": run.ceiling_credits}
     yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
 
-    history = await in_database(recall, run, profile) if run.parent_id else []
-    transcript = Transcript(profile.prompt, [*history, UserMessage(message)])
+    past = await in_database(recall, run, profile) if run.parent_id else Recalled()
+    tab.note_history(full=past.full_tokens, sent=past.sent_tokens)
+    transcript = Transcript(profile.prompt, [*past.messages, UserMessage(message, aside=moment(run.person.zone))])
     toolbox = Toolbox(
         tools if run.has_tools else {},
         profile=profile,

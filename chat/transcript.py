@@ -1,22 +1,26 @@
-"""What the model is shown of a conversation before the question."""
+"""Items by the IDs a model and a person know them by, on the branch they were said in."""
 
 from __future__ import annotations
 
-from chat.messages import AssistantMessage, Message, UserMessage
+from uuid import UUID
+
 from chat.models import Item, Run
-from chat.profiles import Profile
-from chat.queries import branch_to, items_of
+from chat.queries import branch_to
 
-NO_ANSWER = "[There was no answer to this.]"
+RECALLED = (Item.Kind.QUERY, Item.Kind.TOOL, Item.Kind.RESPONSE)
 
 
-def recall(run: Run, profile: Profile) -> list[Message]:
-    """The last messages of the branch that the run's question follows, within the mode's window."""
-    past = branch_to(run.parent)[-(profile.window // 2) :]
-    items = items_of(past)
-    messages: list[Message] = []
-    for earlier in past:
-        texts = {item.kind: item.content for item in items[earlier.pk]}
-        messages.append(UserMessage(texts[Item.Kind.QUERY]))
-        messages.append(AssistantMessage(texts.get(Item.Kind.RESPONSE, NO_ANSWER)))
-    return messages
+def item_on_branch(run_key: UUID, ref: str) -> Item | None:
+    """The item under `ref` that the run may open: of the questions before it, or of its own."""
+    return _on_branch(run_key).get(ref)
+
+
+def refs_on_branch(run_key: UUID) -> list[str]:
+    """The IDs the run may open, in the order they came."""
+    return list(_on_branch(run_key))
+
+
+def _on_branch(run_key: UUID) -> dict[str, Item]:
+    run = Run.objects.get(pk=run_key)
+    items = Item.objects.filter(run__in=branch_to(run), kind__in=RECALLED)
+    return {item.ref: item for item in items.order_by("run__number", "position")}

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chat.runner", "chat.sweeper"),
     ("chat.intake", "chat.endings", "chat.orchestrator"),
     ("chat.loop", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
-    ("chat.strategies", "chat.tools", "chat.rendering", "chat.templatetags"),
+    ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
         "chat.models",
         "chat.queries",
@@ -32,18 +32,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.redis_wakeups",
         "chat.markdown_blocks",
     ),
-    ("chat.messages", "chat.events", "chat.profiles", "chat.errors", "chat.questions"),
+    ("chat.messages", "chat.marks", "chat.moments", "chat.events", "chat.profiles", "chat.errors", "chat.questions"),
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
     ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
     ("klerai.env", "klerai.postgres", "klerai.database", "klerai.failpoints", "klerai.mail", "klerai.logs"),
 )
-APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.rendering"}
+APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {"search", "docs", "embedders"},
 }
-PURE = ("chat.messages", "chat.events", "chat.profiles", "chat.errors", "chat.questions")
+PURE = ("chat.messages", "chat.marks", "chat.moments", "chat.events", "chat.profiles", "chat.errors", "chat.questions")
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {
     "anthropic": {"chat.strategies.anthropic"},

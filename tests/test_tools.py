@@ -73,8 +73,11 @@ class Told:
 
     @property
     def texts(self) -> list[str]:
+        """Each result stands under its ID, in call order."""
         contents = [result["content"] for result in self.results]
-        return [content if isinstance(content, str) else content[0]["text"] for content in contents]
+        marks = [f"[ID:q1-t{number}] " for number in range(1, len(contents) + 1)]
+        assert all(content.startswith(mark) for content, mark in zip(contents, marks, strict=True))
+        return [content.removeprefix(mark) for content, mark in zip(contents, marks, strict=True)]
 
     @property
     def items(self) -> list[tuple[str, int]]:

@@ -109,7 +109,7 @@ def _conversation(messages: tuple[Message, ...], breakpoints: frozenset[int]) ->
 def _blocks(message: Message) -> list[Json]:
     match message:
         case UserMessage():
-            return [{"type": "text", "text": message.text if message.text.strip() else "(an empty message)"}]
+            return [{"type": "text", "text": message.sent if message.sent.strip() else "(an empty message)"}]
         case ToolResults():
             return [_result(result) for result in message.results]
         case AssistantMessage():
@@ -122,7 +122,7 @@ def _blocks(message: Message) -> list[Json]:
 
 
 def _result(result: ToolResult) -> Json:
-    block: Json = {"type": "tool_result", "tool_use_id": result.call_id, "content": result.text}
+    block: Json = {"type": "tool_result", "tool_use_id": result.call_id, "content": result.sent}
     return block if result.ok else {**block, "is_error": True}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -15,14 +15,19 @@ class ToolContext:
     person_id: UUID
     conversation_id: UUID
     run_id: UUID
+    results: Mapping[str, str] = field(default_factory=dict)  # what this run's own tools gave, by ID
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result: `text` for the model, `summary` in one line for the person."""
+    """A result: `text` for the model, `summary` in one line for the person.
+
+    A tool that only opens an item again names it in `reopens`; memory then keeps the ID and `summary`, no copy.
+    """
 
     text: str
     summary: str
+    reopens: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +80,4 @@ class ToolRecord:
     content: str
     is_ok: bool
     card: dict[str, Any]
+    reopens: str = ""

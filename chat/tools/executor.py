@@ -79,7 +79,8 @@ class Toolbox:
         self.is_spent = False
         self._tools = tools
         self._profile = profile
-        self._context = context
+        self._texts: dict[str, str] = {}
+        self._context = replace(context, results=self._texts)
         self._purse = purse
         self._query_ref = query_ref
         self._calls = 0
@@ -100,7 +101,7 @@ class Toolbox:
             yield done
         yield ToolResults(
             tuple(
-                ToolResult(call.id, call.name, outcomes[ref].record.content, outcomes[ref].record.is_ok)
+                ToolResult(call.id, call.name, self._texts[ref], outcomes[ref].record.is_ok, ref)
                 for ref, call in numbered
             )
         )
@@ -160,8 +161,8 @@ class Toolbox:
         arguments = shown(valid.arguments)
         label = valid.tool.label(arguments)
         match output:
-            case ToolOutput(text, summary):
-                return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms)
+            case ToolOutput(text, summary, reopens):
+                return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms, reopens)
             case ToolFailure(message):
                 return self._done(wanted, CallEnd.FAILED, label, arguments, message, message, duration_ms)
 
@@ -189,6 +190,7 @@ class Toolbox:
         text: str,
         summary: str,
         duration_ms: int,
+        reopens: str = "",
     ) -> CallDone:
         text, summary, label = clean(text), clean(summary), clean(label)
         if len(text) > MAX_RESULT_CHARACTERS:
@@ -213,7 +215,9 @@ class Toolbox:
             "credits": credits,
             "error": event.error,
         }
-        return CallDone(event, ToolRecord(wanted.ref, wanted.name, text, is_ok, card))
+        self._texts[wanted.ref] = text
+        kept = event.summary if reopens else text
+        return CallDone(event, ToolRecord(wanted.ref, wanted.name, kept, is_ok, card, reopens))
 
     def _next_ref(self) -> str:
         self._calls += 1

@@ -9,6 +9,7 @@ from tests.fakes.anthropic_script import Call, Turn, calls, says, spoken
 
 NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?"
 SUM = re.compile(rf"{NUMBER}\s*%\s*of\s*{NUMBER}|\(?{NUMBER}\)?(?:\s*[-+*/×÷^]\s*\(?{NUMBER}\)?)+")
+MARK = re.compile(r"^\[ID:[^\]]*\] ")
 LENGTH = re.compile(r"\b(\d{1,4})\s+(?:words|lines|numbers)\b|\bcount to (\d{1,4})\b", re.IGNORECASE)
 
 
@@ -72,7 +73,8 @@ def _results(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _flat(content: Any) -> str:
-    return content if isinstance(content, str) else " ".join(block.get("text", "") for block in content)
+    text = content if isinstance(content, str) else " ".join(block.get("text", "") for block in content)
+    return MARK.sub("", text)
 
 
 def _sentence(asked: str, result: str) -> str:

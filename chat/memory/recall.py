@@ -1,0 +1,68 @@
+"""Reads the past of a run from its rows and says what of it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from chat.memory.tokens import count
+from chat.memory.working import PastRun, Remembered, folded, working_messages
+from chat.messages import AssistantMessage, Message, UserMessage
+from chat.models import Item, Run
+from chat.profiles import Profile
+from chat.queries import branch_to, items_of
+
+_ARGUMENTS_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The working messages of the past, and how long both tracks are in tokens."""
+
+    messages: tuple[Message, ...] = ()
+    full_tokens: int = 0
+    sent_tokens: int = 0
+
+
+def recall(run: Run, profile: Profile) -> Recalled:
+    """What the model is sent of the branch that the run's question follows."""
+    past = branch_to(run.parent)
+    if folded(len(past), window=profile.window) > folded(len(past) - 1, window=profile.window):
+        let_late_summaries_in(past)
+    items = items_of(past)
+    messages = working_messages([past_run(items[earlier.pk]) for earlier in past], window=profile.window)
+    full = sum(item.tokens for earlier in past for item in items[earlier.pk] if item.kind != Item.Kind.PARTIAL)
+    return Recalled(tuple(messages), full, sum(count(_text(message)) for message in messages))
+
+
+def let_late_summaries_in(past: Sequence[Run]) -> None:
+    """At a fold the prompt's beginning changes anyway: now summaries that came too late take their places."""
+    late = Item.objects.filter(run__in=past, late_summary__isnull=False)
+    late.update(summary=F("late_summary"), late_summary=None)
+
+
+def past_run(items: Sequence[Item]) -> PastRun:
+    """The rows of one run as memory has them. The words of a run without an answer are not remembered."""
+    query = next(item for item in items if item.kind == Item.Kind.QUERY)
+    tools = tuple(_remembered(item) for item in items if item.kind == Item.Kind.TOOL)
+    response = next((item for item in items if item.kind == Item.Kind.RESPONSE), None)
+    return PastRun(_remembered(query), tools, _remembered(response) if response else None)
+
+
+def _remembered(item: Item) -> Remembered:
+    return Remembered(item.ref, item.content, item.summary, _call(item) if item.tool else "")
+
+
+def _call(item: Item) -> str:
+    """The tool with its arguments: what was asked of it is as telling as what it gave."""
+    arguments = (item.card or {}).get("arguments") or {}
+    written = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    if len(written) > _ARGUMENTS_CHARACTERS:
+        written = f"{written[:_ARGUMENTS_CHARACTERS]}…"
+    return f"{item.tool}({written})"
+
+
+def _text(message: Message) -> str:
+    return message.text if isinstance(message, UserMessage | AssistantMessage) else ""
