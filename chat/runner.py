@@ -6,7 +6,7 @@ A run never belongs to a view or a socket: those watch the log.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -88,12 +88,15 @@ class Runner:
         profiles: Mapping[str, Profile],
         route: Callable[[Run], Route],
         max_runs: int,
+        afterwards: Callable[[UUID], Awaitable[None]] | None = None,
     ) -> None:
         self._log = log
         self._profiles = profiles
         self._tools = tools
         self._route = route
         self._max_runs = max_runs
+        self._afterwards = afterwards
+        self._behind: dict[UUID, asyncio.Task[None]] = {}
         self._live: dict[UUID, Live] = {}
         self._is_open = True
 
@@ -120,16 +123,24 @@ class Runner:
         """Stop a run of this process at once; of another process the flag on its row does it."""
         self._cancel(run_key, Why.STOP)
 
+    async def settled(self, run_key: UUID, *, seconds: float) -> None:
+        """Wait a while for what is done after the answer of a run of this process."""
+        task = self._behind.get(run_key)
+        if task is not None:
+            await asyncio.wait([task], timeout=seconds)
+
     async def drain(self, *, seconds: float) -> None:
         """Take no new runs; let those here finish for a while, end the rest as interrupted."""
         self._is_open = False
         tasks = [live.task for live in self._live.values() if live.task is not None]
-        if not tasks:
-            return
-        await asyncio.wait(tasks, timeout=seconds)
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
         for run_key in list(self._live):
             self._cancel(run_key, Why.SHUTDOWN)
-        await asyncio.wait(tasks, timeout=10)
+        for behind in list(self._behind.values()):  # summaries: the mechanical ones stand
+            behind.cancel()
+        if tasks := [*tasks, *self._behind.values()]:
+            await asyncio.wait(tasks, timeout=10)
 
     def _cancel(self, run_key: UUID, why: Why) -> None:
         live = self._live.get(run_key)
@@ -216,9 +227,25 @@ class Runner:
                 logger.warning("end_waits_for_database", attempt=attempt)
                 await asyncio.sleep(min(2.0, 0.1 * 2**attempt))
             else:
+                self._follow_up(live.run.pk)
                 self._log.close(live.channel, terminal)
                 logger.info("run_ended", state=terminal.type, error=terminal.data.get("code"))
                 return
+
+    def _follow_up(self, run_key: UUID) -> None:
+        """Start what nobody waits for: the summaries."""
+        if self._afterwards is None or not self._is_open:
+            return
+        task = asyncio.create_task(self._after(run_key), name=f"after run {run_key}")
+        self._behind[run_key] = task
+        task.add_done_callback(lambda _: self._behind.pop(run_key, None))
+
+    async def _after(self, run_key: UUID) -> None:
+        assert self._afterwards is not None
+        try:
+            await self._afterwards(run_key)
+        except Exception:
+            logger.exception("after_run_broke")
 
 
 def _end(run: Run, ending: Ending, tab: Tab, card: Card) -> Logged:

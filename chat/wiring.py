@@ -11,6 +11,7 @@ from django.conf import settings
 
 from chat.cards import card_for
 from chat.eventlog import EventLog
+from chat.memory.summariser import Summariser
 from chat.models import Run
 from chat.orchestrator import Route
 from chat.profiles import PROFILES, Profile
@@ -18,6 +19,7 @@ from chat.runner import Runner
 from chat.strategies.base import ModelStrategy
 from chat.strategies.offline import Offline
 from chat.strategies.retrying import Retrying
+from chat.strategies.small import SmallModel
 from chat.sweeper import sweep_forever
 from chat.tools.base import Tool
 from chat.tools.registry import discover
@@ -54,7 +56,14 @@ class Runtime:
         def route_of(run: Run) -> Route:
             return chosen
 
-        runner = Runner(log=log, tools=offered, profiles=profiles, route=route_of, max_runs=settings.MAX_RUNS)
+        runner = Runner(
+            log=log,
+            tools=offered,
+            profiles=profiles,
+            route=route_of,
+            max_runs=settings.MAX_RUNS,
+            afterwards=await in_database(_summariser, chosen),
+        )
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
         return cls(runner, log, offered, chosen, tasks)
 
@@ -78,6 +87,14 @@ def choose_route() -> Route:
             return Route(Retrying(_anthropic()), card_for("anthropic", settings.ANTHROPIC_MODEL))
         case _:
             return Route(Offline(), card_for("offline", "offline"))
+
+
+def _summariser(route: Route) -> Summariser | None:
+    """Summaries by the small model of the vendor that answers; the one without a key leaves the mechanical ones."""
+    if route.card.strategy == Offline.name:
+        return None
+    card = card_for(route.card.strategy, settings.SMALL_MODEL or route.card.model)
+    return Summariser(SmallModel(route.strategy, card))
 
 
 def _wakeups() -> Wakeups:

@@ -10,17 +10,18 @@ import pytest
 from django.test import override_settings
 
 from billing.credits import grant
-from chat.models import Item
+from chat.models import Item, Run
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
-from tests.fakes.anthropic_script import Call, calls, says
+from tests.fakes.anthropic_script import Call, Turn, calls, fails, says
 from tests.harness.doors import Visitor, by_key
 from tests.harness.frames import of_type
 from tests.harness.soundness import nothing_breaks
 from tests.harness.tools import by_name, says_at_once, tool
-from tests.serving import served, vendor_settings
+from tests.serving import served, vendor_settings, wait_until
 
 PAGE = "\n".join(f"row {number}: order A-{number:04d}, paid on 2026-03-{number % 28 + 1:02d}" for number in range(400))
+LONG = " ".join(["Every order was paid in time; the last is A-0399, of 2026-03-08, by Ms Kovács."] * 12)
 TELLS_MUCH = tool("reads_orders", says_at_once(PAGE))
 
 
@@ -58,6 +59,7 @@ def ask(alice: Visitor, message: str, conversation: str | None = None) -> dict[s
 def test_a_big_result_is_sent_whole_once_and_then_as_a_summary_under_its_id(
     shop: str, anthropic_fake: AnthropicFake
 ) -> None:
+    anthropic_fake.script(fails(529, "overloaded"), key="write_summaries", forever=True)
     anthropic_fake.script(calls(Call("reads_orders", {})), says("There are 400 orders."), says("Yes."))
     with nothing_breaks(), by_key(shop) as alice:
         first = ask(alice, "How many orders are there?")
@@ -65,9 +67,8 @@ def test_a_big_result_is_sent_whole_once_and_then_as_a_summary_under_its_id(
     _, with_result, next_question = sent(anthropic_fake)
     assert f"[ID:q1-t1] {PAGE}" in written(with_result)
     assert PAGE not in written(next_question)
-    assert re.search(
-        r"\[ID:q1-t1-sum, ref:q1-t1\] tool summary, reads_orders\(\): row 0: order A-0000", written(next_question)
-    )
+    summary = "[ID:q1-t1-sum, ref:q1-t1] tool summary, reads_orders(): row 0: order A-0000"
+    assert summary in written(next_question)
     assert "[ID:q1] How many orders are there?" in written(next_question)
     assert "[ID:q1-r] There are 400 orders." in written(next_question)
     tokens = second["receipt"]["tokens"]
@@ -182,3 +183,65 @@ def _history(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _last_result(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"][-1]["content"])
+
+
+def test_summaries_are_written_in_one_call_after_the_answer_and_cost_the_person_nothing(
+    shop: str, anthropic_fake: AnthropicFake
+) -> None:
+    anthropic_fake.script(calls(Call("reads_orders", {})), says(LONG), says("Yes."))
+    with nothing_breaks(), by_key(shop) as alice:
+        first = ask(alice, "How many orders are there?")
+        ask(alice, "Are they paid?", first["conversation_id"])
+    assert first["summary"] == "About Every."
+    assert first["credits_used"] == 7
+    (asked,) = anthropic_fake.summaries()
+    assert asked["body"]["tool_choice"] == {"type": "tool", "name": "write_summaries"}
+    last = written(sent(anthropic_fake)[-1])
+    assert "[ID:q1-t1-sum, ref:q1-t1] tool summary, reads_orders(): About row." in last
+    assert "[ID:q1-r-sum, ref:q1-r] About Every." in last
+    assert Run.objects.get(run_id=first["run_id"]).summary_tokens > 0
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        fails(529, "overloaded"),
+        says("I would rather talk."),
+        calls(Call("write_summaries", {"summaries": [{"id": "q9-t9", "summary": "Of nothing."}, "what?"]})),
+        calls(Call("write_summaries", {"summaries": [{"id": "q1-r", "summary": "  "}]})),
+        calls(Call("write_summaries", {})),
+    ],
+    ids=["down", "talks", "wrong", "empty", "nothing"],
+)
+def test_a_summariser_in_trouble_leaves_the_mechanical_summaries(
+    shop: str, anthropic_fake: AnthropicFake, trouble: Turn
+) -> None:
+    anthropic_fake.script(trouble, key="write_summaries", forever=True)
+    anthropic_fake.script(says(LONG), says("Yes."))
+    with nothing_breaks(), by_key(shop) as alice:
+        first = ask(alice, "Tell me much.")
+        second = ask(alice, "And?", first["conversation_id"])
+    assert first["response"] == LONG
+    assert first["summary"].startswith("Every order was paid in time")
+    assert second["response"] == "Yes."
+    assert f"[ID:q1-r-sum, ref:q1-r] {first['summary']}" in written(sent(anthropic_fake)[-1])
+
+
+def test_a_summary_that_comes_after_the_next_question_waits_for_the_next_fold(
+    shop: str, anthropic_fake: AnthropicFake
+) -> None:
+    late = Call("write_summaries", {"summaries": [{"id": "q1-r", "summary": "Late but good."}]})
+    anthropic_fake.script(calls(late, first_ms=700), key="write_summaries")
+    anthropic_fake.script(says(LONG), *(says(f"Answer {number}.") for number in range(2, 18)))
+    with nothing_breaks(), by_key(shop) as alice:
+        grant(alice.person, amount=200, reason="To ask often")
+        frames = alice.events("Tell me much.")
+        conversation = of_type(frames, "run_started")[0].data["conversation_id"]
+        ask(alice, "Question 2?", conversation)
+        wait_until(lambda: Item.objects.get(conversation=conversation, ref="q1-r").late_summary, what="the summary")
+        for number in range(3, 18):
+            ask(alice, f"Question {number}?", conversation)
+    bodies = [written(body) for body in sent(anthropic_fake)]
+    assert all("[ID:q1-r-sum, ref:q1-r] Every order" in body for body in bodies[1:15])
+    assert "Late but good." in bodies[15]
+    assert "Every order was paid" not in bodies[15]

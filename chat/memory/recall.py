@@ -43,6 +43,12 @@ def let_late_summaries_in(past: Sequence[Run]) -> None:
     late.update(summary=F("late_summary"), late_summary=None)
 
 
+def summary_of(run: Run) -> str:
+    """The answer as it will be sent with later questions; a short one is its own summary."""
+    item = Item.objects.filter(run=run, kind=Item.Kind.RESPONSE).first()
+    return "" if item is None else _remembered(item).sent
+
+
 def past_run(items: Sequence[Item]) -> PastRun:
     """The rows of one run as memory has them. The words of a run without an answer are not remembered."""
     query = next(item for item in items if item.kind == Item.Kind.QUERY)

@@ -15,6 +15,7 @@ from django.urls import path
 from chat.asking import ask, follow, outcome
 from chat.errors import Refusal
 from chat.events import Logged, MessageComplete
+from chat.memory.recall import summary_of
 from chat.models import Run
 from chat.queries import run_of
 from chat.shapes import run_json
@@ -37,7 +38,7 @@ STATUS = {
     "interrupted": 503,
     "internal": 500,
 }
-SUMMARY_CHARACTERS = 300
+SUMMARY_SECONDS = 10.0
 
 
 @for_person("POST")
@@ -49,9 +50,10 @@ async def chat(request: HttpRequest, person: Person) -> HttpResponseBase:
         if _wants_events(request):
             return _stream(runtime, run, after=0)
         terminal = await outcome(runtime, run)
+        await runtime.runner.settled(run.pk, seconds=SUMMARY_SECONDS)
     except Refusal as refusal:
         raise as_api_error(refusal) from refusal
-    return _reply(run, terminal)
+    return _reply(run, terminal, await in_database(summary_of, run))
 
 
 @for_person("GET")
@@ -82,7 +84,7 @@ def as_api_error(refusal: Refusal) -> ApiError:
     return ApiError(refusal.code, refusal.message, status=refusal.status, headers=headers, **refusal.details)
 
 
-def _reply(run: Run, terminal: Logged) -> JsonResponse:
+def _reply(run: Run, terminal: Logged, summary: str) -> JsonResponse:
     data = terminal.data
     if terminal.type != MessageComplete.type:
         error = {**data["details"], **{name: data[name] for name in ("code", "message", "retryable", "receipt")}}
@@ -91,7 +93,7 @@ def _reply(run: Run, terminal: Logged) -> JsonResponse:
     return JsonResponse(
         {
             "response": data["text"],
-            "summary": _summary(data["text"]),
+            "summary": summary,
             "conversation_id": str(run.conversation_id),
             "message_id": data["message_id"],
             "run_id": str(run.run_id),
@@ -101,15 +103,6 @@ def _reply(run: Run, terminal: Logged) -> JsonResponse:
             "receipt": receipt,
         }
     )
-
-
-def _summary(text: str) -> str:
-    """A short answer is its own summary; of a long one the beginning, to the end of a sentence where there is one."""
-    if len(text) <= SUMMARY_CHARACTERS:
-        return text
-    head = text[:SUMMARY_CHARACTERS]
-    end = max(head.rfind(". "), head.rfind("\n"))
-    return head[: end + 1].strip() if end > SUMMARY_CHARACTERS // 3 else head.rsplit(" ", 1)[0] + "…"
 
 
 def _stream(runtime: Runtime, run: Run, *, after: int) -> StreamingHttpResponse:

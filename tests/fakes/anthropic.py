@@ -14,6 +14,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import orjson
 import pytest
 
+from tests.fakes.anthropic_records import MEMORY_TOOL
 from tests.fakes.anthropic_script import Turn, to_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,10 @@ class AnthropicFake:
         """What was asked of /v1/messages, oldest first; with a key only what carried it."""
         found = self._ask("/_requests" + (f"?key={quote(key)}" if key else ""))
         return [seen for seen in found if seen["path"] == MESSAGES]
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """What was asked for memory's sake: one call for the summaries of a run."""
+        return self.requests(MEMORY_TOOL)
 
     def stats(self) -> dict[str, Any]:
         found: dict[str, Any] = self._ask("/_stats")

@@ -32,6 +32,14 @@ def sensible(body: dict[str, Any], *, each_ms: float) -> Turn:
     return says("This is a scripted model. It can do sums with the calculator and count to a number.", each_ms=each_ms)
 
 
+def summarised(messages: list[dict[str, Any]]) -> Turn:
+    """What a model that keeps a memory writes: a line for each item it is given."""
+    items = re.findall(r'<item id="([^"]+)">\n(\S+)', _question(messages))
+    return calls(
+        Call("write_summaries", {"summaries": [{"id": ref, "summary": f"About {word}."} for ref, word in items]})
+    )
+
+
 def forced(name: str, tools: list[dict[str, Any]]) -> Turn:
     """A call of the tool the request demands, with arguments its schema takes."""
     schema = next(tool["input_schema"] for tool in tools if tool["name"] == name)

@@ -1,0 +1,64 @@
+"""A small model, asked once for a structured answer: summaries, picks, titles."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from chat.errors import FaultKind, ModelFault
+from chat.messages import AssistantMessage, ToolSpec, Usage, UserMessage
+from chat.strategies.base import Card, ModelRequest, ModelStrategy, TurnComplete
+
+MAX_TOKENS = 2_048
+SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """What the model gave: the arguments of the tool it had to call, and what it cost."""
+
+    fields: dict[str, Any]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModel:
+    """Any strategy, asked for one structured answer: the arguments of the one tool the model is made to call.
+
+    Raises ModelFault and ModelRefused; a caller can always do without.
+    """
+
+    strategy: ModelStrategy
+    card: Card
+    seconds: float = SECONDS
+
+    async def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Structured:
+        request = ModelRequest(
+            self.card, task, (UserMessage(material),), (answer,), must_call=answer.name, max_tokens=MAX_TOKENS
+        )
+        try:
+            async with asyncio.timeout(self.seconds), aclosing(self.strategy.stream(request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, TurnComplete):
+                        return Structured(_fields(piece.reply, answer.name), piece.usage)
+        except TimeoutError as error:
+            raise ModelFault(FaultKind.TIMEOUT, detail="the small model did not answer in time") from error
+        raise ModelFault(FaultKind.CUT_SHORT)
+
+
+def _fields(reply: AssistantMessage, name: str) -> dict[str, Any]:
+    """The arguments of the call, or JSON written as text by a model that could not be made to call."""
+    for call in reply.tool_calls:
+        if call.name == name and call.arguments is not None:
+            return call.arguments
+    try:
+        found = orjson.loads(reply.text.strip().removeprefix("```json").strip("`\n "))
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise ModelFault(FaultKind.MALFORMED, detail="the small model gave no structured answer")
+    return found
