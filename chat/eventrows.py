@@ -126,7 +126,7 @@ def write(batch: Batch) -> dict[UUID, Standing]:
                 "tools": [record.tool for _, record in records],
                 "contents": [record.content for _, record in records],
                 "summaries": [mechanical(record.content) for _, record in records],
-                "tokens": [count(record.content) for _, record in records],
+                "tokens": [count(record.read or record.content) for _, record in records],
                 "reopens": [record.reopens for _, record in records],
                 "cards": [orjson.dumps(record.card).decode() for _, record in records],
                 "oks": [record.is_ok for _, record in records],

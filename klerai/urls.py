@@ -8,13 +8,14 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from chat import urls_pages
-from chat.views import billing, catalogue, conversations, runs
+from chat.views import billing, catalogue, conversations, memory, runs
 from klerai import error_pages, health, local_mail, setup_page
 
 urlpatterns = [
     *urls_pages.urlpatterns,
     *runs.urlpatterns,
     *conversations.urlpatterns,
+    *memory.urlpatterns,
     *catalogue.urlpatterns,
     *billing.urlpatterns,
     path("accounts/", include("klerai.accounts.urls")),

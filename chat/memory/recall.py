@@ -33,14 +33,24 @@ def recall(run: Run, profile: Profile) -> Recalled:
         let_late_summaries_in(past)
     items = items_of(past)
     messages = working_messages([past_run(items[earlier.pk]) for earlier in past], window=profile.window)
-    full = sum(item.tokens for earlier in past for item in items[earlier.pk] if item.kind != Item.Kind.PARTIAL)
-    return Recalled(tuple(messages), full, sum(count(_text(message)) for message in messages))
+    full = sum(item.tokens for earlier in past for item in items[earlier.pk] if _is_kept(item))
+    return Recalled(tuple(messages), full, tokens_of(messages))
+
+
+def _is_kept(item: Item) -> bool:
+    """Whether the full track holds it: not the words without an answer, and not what was only opened again."""
+    return item.kind != Item.Kind.PARTIAL and not item.reopens
 
 
 def let_late_summaries_in(past: Sequence[Run]) -> None:
     """At a fold the prompt's beginning changes anyway: now summaries that came too late take their places."""
     late = Item.objects.filter(run__in=past, late_summary__isnull=False)
     late.update(summary=F("late_summary"), late_summary=None)
+
+
+def tokens_of(messages: Sequence[Message]) -> int:
+    """The tokens of working messages, of which all are words of the person or the model."""
+    return sum(count(message.text) for message in messages if isinstance(message, UserMessage | AssistantMessage))
 
 
 def summary_of(run: Run) -> str:
@@ -68,7 +78,3 @@ def _call(item: Item) -> str:
     if len(written) > _ARGUMENTS_CHARACTERS:
         written = f"{written[:_ARGUMENTS_CHARACTERS]}…"
     return f"{item.tool}({written})"
-
-
-def _text(message: Message) -> str:
-    return message.text if isinstance(message, UserMessage | AssistantMessage) else ""

@@ -68,7 +68,7 @@ def working_messages(past: Sequence[PastRun], *, window: int) -> list[Message]:
     old = folded(len(past), window=window)
     messages: list[Message] = []
     if old:
-        messages.append(UserMessage("\n".join([FOLDED, *map(_fold_line, past[:old])])))
+        messages.append(UserMessage("\n".join([FOLDED, *map(fold_line, past[:old])])))
     for run in past[old:]:
         messages.append(UserMessage(_asked(run)))
         messages.append(AssistantMessage(run.response.line if run.response else NO_ANSWER))
@@ -81,7 +81,8 @@ def _asked(run: PastRun) -> str:
     return "\n".join([run.query.line, "", FOUND, *(tool.line for tool in run.tools)])
 
 
-def _fold_line(run: PastRun) -> str:
+def fold_line(run: PastRun) -> str:
+    """A whole run in one line, every part of it under its ID."""
     parts = [marked(run.query.ref, _cut(run.query.sent))]
     if run.tools:
         parts.append(f"({_names(run.tools)})")

@@ -81,3 +81,4 @@ class ToolRecord:
     is_ok: bool
     card: dict[str, Any]
     reopens: str = ""
+    read: str = ""  # what the model read, where that is not what is kept

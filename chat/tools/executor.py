@@ -217,7 +217,7 @@ class Toolbox:
         }
         self._texts[wanted.ref] = text
         kept = event.summary if reopens else text
-        return CallDone(event, ToolRecord(wanted.ref, wanted.name, kept, is_ok, card, reopens))
+        return CallDone(event, ToolRecord(wanted.ref, wanted.name, kept, is_ok, card, reopens, text if reopens else ""))
 
     def _next_ref(self) -> str:
         self._calls += 1

@@ -72,6 +72,7 @@ def receipt(request: HttpRequest, run_id: UUID) -> HttpResponse:
         raise Http404
     (view,) = thread_of(found.conversation, [found])
     context = {"run": view, "mode": found.mode, "asked_at": found.created_at, "title": title_of(found.conversation)}
+    context["memory_url"] = reverse("memory", args=[found.conversation_id])
     context["conversation_url"] = reverse("conversation", args=[found.conversation_id])
     return framed(request, "billing/receipt.html", context, current=found.conversation_id)
 

@@ -57,5 +57,10 @@ export function openMenu({ page, onChange, refuse }) {
     more.hidePopover();
     acts[button.dataset.act](button);
   });
-  return { show() { menu.hidden = false; } };
+  function show() {
+    more.querySelector("[data-memory]").href = `/chat/${page.dataset.conversationId}/memory/`;
+    menu.hidden = false;
+  }
+
+  return { show };
 }

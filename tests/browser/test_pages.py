@@ -54,11 +54,12 @@ def test_pages_of_a_person_have_no_barriers(visit: OpenVisit, theme: Literal["li
     conversation = there.page.url
     there.page.locator(".receipt-line").click()
     receipt = there.page.get_by_role("link", name="The whole receipt").get_attribute("href")
+    memory = f"{conversation}memory/"
     assert receipt
     wrong = []
     for width, height in SIZES:
         there.page.set_viewport_size({"width": width, "height": height})
-        wrong += [each for path in (*OWN_PAGES, conversation, receipt) for each in judge(there, path)]
+        wrong += [each for path in (*OWN_PAGES, conversation, receipt, memory) for each in judge(there, path)]
     assert not wrong
 
 
