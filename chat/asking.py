@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from chat.errors import Refusal
+from chat.errors import Refusal, TemporaryGone
 from chat.events import Logged
 from chat.intake import accept
 from chat.models import Run
 from chat.queries import run_of
 from chat.questions import Question, read_question
+from chat.vault import vault
 from chat.wiring import Runtime
 from klerai.accounts.models import Person
 from klerai.database import in_database
@@ -40,7 +41,14 @@ async def _take_in(runtime: Runtime, person: Person, question: Question) -> Run:
     accepted = await in_database(accept, person, question, tools=frozenset(runtime.tools), lease_seconds=lease)
     if accepted.is_new:
         runtime.runner.start(accepted.run, question.message)
-    return accepted.run
+    return with_words(accepted.run)
+
+
+def with_words(run: Run) -> Run:
+    """The run, if what was said in it can be shown from here. Raises TemporaryGone."""
+    if run.is_temporary and not vault().holds(run.pk):
+        raise TemporaryGone
+    return run
 
 
 async def outcome(runtime: Runtime, run: Run) -> Logged:

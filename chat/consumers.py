@@ -15,7 +15,7 @@ import orjson
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from chat.asking import ask, follow
+from chat.asking import ask, follow, with_words
 from chat.errors import Refusal
 from chat.eventlog import frame as as_frame
 from chat.events import Logged, RunFailed
@@ -87,7 +87,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     run = await in_database(run_of, self.person, _run_id(frame))
                     if run is None:
                         raise _nothing_here()
-                    await self._watch(run, after=_last_seq(frame))
+                    await self._watch(with_words(run), after=_last_seq(frame))
         except Refusal as refusal:
             await self._refuse(frame.get("run_id"), refusal)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from django.db import connection, transaction
+from django.utils import timezone
 
 from billing import credits, pricing
 from billing.pricing import Line
@@ -28,6 +29,8 @@ from chat.memory.summary import mechanical
 from chat.memory.tokens import count
 from chat.metering import Facts, receipt, uncharged
 from chat.models import Item, Run
+from chat.queries import items_of
+from chat.vault import vault
 from klerai.failpoints import failpoint
 
 RESPONSE_POSITION = 10_000
@@ -120,7 +123,7 @@ def answer_text(events: Iterable[Logged]) -> str:
 
 def bill_of_lost(run: Run) -> Bill:
     """What is known of a run whose process is gone: its base price and the tool calls it had finished."""
-    calls: Sequence[Item] = list(run.items.filter(kind=Item.Kind.TOOL).order_by("position"))
+    calls: Sequence[Item] = [item for item in items_of([run])[run.pk] if item.kind == Item.Kind.TOOL]
     lines = [pricing.base_line(run.query_ref)]
     tools = []
     for call in calls:
@@ -170,12 +173,13 @@ WITH ended AS (
     RETURNING id, conversation_id, last_seq
 ), logged AS (
     INSERT INTO chat_runevent (run_id, seq, type, data) SELECT id, last_seq, %(type)s, %(data)s::jsonb FROM ended
+    WHERE NOT %(is_temporary)s
 ), kept AS (
     INSERT INTO chat_item
         (id, conversation_id, run_id, ref, kind, tool, content, summary, tokens, reopens, is_ok, position)
     SELECT gen_random_uuid(), conversation_id, id, %(ref)s, %(kind)s, '', %(text)s, %(summary)s, %(tokens)s, '', true,
         %(position)s
-    FROM ended WHERE %(text)s <> ''
+    FROM ended WHERE %(text)s <> '' AND NOT %(is_temporary)s
 ), touched AS (
     UPDATE chat_conversation SET updated_at = statement_timestamp() FROM ended
     WHERE chat_conversation.id = ended.conversation_id
@@ -190,6 +194,19 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
     if isinstance(terminal, RunFailed):
         error = {name: getattr(terminal, name) for name in ("code", "message", "retryable", "details")}
     data = payload(terminal)
+    citations = terminal.citations if isinstance(terminal, MessageComplete) and not run.is_temporary else []
+    kind = Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE
+    said = Item(
+        conversation_id=run.conversation_id,
+        run_id=run.pk,
+        ref=run.response_ref,
+        kind=kind,
+        content=text,
+        summary=mechanical(text),
+        tokens=count(text),
+        position=RESPONSE_POSITION,
+        created_at=timezone.now(),
+    )
     with connection.cursor() as cursor:
         cursor.execute(
             _CLOSE,
@@ -197,25 +214,29 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
                 "state": _state(ending),
                 "model": terminal.receipt["model"][:80],
                 "error": None if error is None else _json(error),
-                "citations": _json(terminal.citations if isinstance(terminal, MessageComplete) else []),
+                "citations": _json(citations),
                 "receipt": _json(terminal.receipt),
                 "id": run.pk,
                 "attempt": run.attempt,
                 "is_lost": is_lost,
                 "type": terminal.type,
-                "data": _json(data),
+                "data": "{}" if run.is_temporary else _json(data),
+                "is_temporary": run.is_temporary,
                 "ref": run.response_ref,
-                "kind": Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE,
-                "text": text,
-                "summary": mechanical(text),
-                "tokens": count(text),
+                "kind": kind,
+                "text": "" if run.is_temporary else text,
+                "summary": None if run.is_temporary else said.summary,
+                "tokens": said.tokens,
                 "position": RESPONSE_POSITION,
             },
         )
         row = cursor.fetchone()
     if row is None:
         raise LeaseLost(run.pk)
-    return Logged(row[0], terminal.type, data)
+    logged = Logged(row[0], terminal.type, data)
+    if run.is_temporary:
+        vault().note(run.pk, [logged], [said] if text else [])
+    return logged
 
 
 def _json(value: Any) -> str:

@@ -4,6 +4,7 @@ ChatError
 ├── ModelFault          the model did not give a whole turn; `kind` says how
 ├── ModelRefused        the model declined; its vendor's safety, not ours
 ├── Refusal             a question that is not taken, with the contract's code and status
+│   └── TemporaryGone   … because what it follows was in the memory of a process that is gone
 └── LeaseLost           another process ended this run; whatever this one still says is void
 """
 
@@ -58,6 +59,18 @@ class Refusal(ChatError):
         self.message = message
         self.status = status
         self.details = details
+
+
+class TemporaryGone(Refusal):
+    """The words of a temporary conversation are in no memory this process has."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "temporary_gone",
+            "This conversation was temporary: its words were kept in memory only and are gone. Nothing was charged; "
+            "begin a new one.",
+            status=410,
+        )
 
 
 class LeaseLost(ChatError):

@@ -15,8 +15,9 @@ import orjson
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from chat.eventrows import Batch, Entry, Standing, read_after, write
+from chat.eventrows import Batch, Entry, Standing, keep_in_memory, read_after, write
 from chat.events import ContentChunk, Event, Logged
+from chat.models import Run
 from chat.tools.base import ToolRecord
 from chat.wakeups import Wakeups
 from klerai.database import in_database
@@ -34,8 +35,7 @@ class Channel:
     something it said cannot be stored.
     """
 
-    run_key: UUID
-    attempt: int
+    run: Run
     on_lost: Callable[[], None]
     on_stop: Callable[[], None]
     on_broken: Callable[[], None]
@@ -45,6 +45,10 @@ class Channel:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     has_words: bool = False
     is_closed: bool = False
+
+    @property
+    def run_key(self) -> UUID:
+        return self.run.pk
 
     def show(self, logged: list[Logged]) -> None:
         self.written.extend(logged)
@@ -147,8 +151,13 @@ class EventLog:
         taken = [(channel, len(channel.waiting)) for channel in channels]
         batch = Batch(
             lease_seconds=self.lease_seconds,
-            runs=[(channel.run_key, channel.attempt, channel.last_seq) for channel in channels],
-            entries=[(channel.run_key, entry.sealed()) for channel in channels for entry in channel.waiting],
+            runs=[(channel.run_key, channel.run.attempt, channel.last_seq) for channel in channels],
+            entries=[
+                (channel.run_key, entry.sealed())
+                for channel in channels
+                if not channel.run.is_temporary
+                for entry in channel.waiting
+            ],
         )
         standing = await in_database(write, batch)
         for channel, count in taken:
@@ -171,6 +180,8 @@ class EventLog:
                 channel.on_lost()
             case Standing(must_stop=must_stop):
                 done, channel.waiting = channel.waiting[:count], channel.waiting[count:]
+                if done and channel.run.is_temporary:
+                    keep_in_memory(channel.run, done)
                 if done:
                     channel.show([entry.logged for entry in done])
                 if must_stop:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import orjson
 from django.db import connection
+from django.utils import timezone
 
 from chat.events import ContentChunk, Event, Logged, ReasoningChunk, payload
 from chat.memory.summary import mechanical
 from chat.memory.tokens import count
-from chat.models import Run, RunEvent
+from chat.models import Item, Run, RunEvent
 from chat.tools.base import ToolRecord
 from chat.tools.showing import clean
+from chat.vault import vault
 
 
 @dataclass(slots=True)
@@ -144,8 +147,35 @@ def read_after(run_key: UUID, seq: int) -> tuple[list[Logged], bool]:
 
 def events_of(run_key: UUID, *, after: int = 0) -> list[Logged]:
     """The events of a run as its rows have them, in order."""
+    held = vault().events(run_key, after=after)
+    if held is not None:
+        return held
     rows = RunEvent.objects.filter(run_id=run_key, seq__gt=after).order_by("seq").values_list("seq", "type", "data")
     return [Logged(*row) for row in rows]
+
+
+def keep_in_memory(run: Run, entries: Sequence[Entry]) -> None:
+    """What a temporary run said, for the vault of this process in place of rows."""
+    records = [entry.record for entry in entries if entry.record is not None]
+    vault().note(run.pk, [entry.logged for entry in entries], [_item(run, record) for record in records])
+
+
+def _item(run: Run, record: ToolRecord) -> Item:
+    return Item(
+        conversation_id=run.conversation_id,
+        run_id=run.pk,
+        ref=record.ref,
+        kind=Item.Kind.TOOL,
+        tool=record.tool,
+        content=record.content,
+        summary=mechanical(record.content),
+        tokens=count(record.read or record.content),
+        reopens=record.reopens,
+        card=record.card,
+        is_ok=record.is_ok,
+        position=_position(record.ref),
+        created_at=timezone.now(),
+    )
 
 
 def _position(ref: str) -> int:

@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from billing import credits, pricing
 from billing.credits import Shortfall
 from billing.errors import AccountBlocked, BadAmount
-from chat.errors import Refusal
+from chat.errors import Refusal, TemporaryGone
 from chat.memory.summary import QUESTION, mechanical
 from chat.memory.tokens import count
-from chat.models import Conversation, Run
+from chat.models import Conversation, Item, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
-from chat.queries import conversations_of, live_or_same
+from chat.queries import conversations_of, is_gone, live_or_same
 from chat.questions import After, AtEnd, AtStart, Question
+from chat.vault import vault
 from klerai.accounts.models import Person
 from klerai.failpoints import failpoint
 
@@ -119,6 +121,8 @@ def _conversation(person: Person, question: Question) -> Conversation | None:
     conversation = conversations_of(person).select_for_update().filter(pk=question.conversation_id).first()
     if conversation is None:
         raise Refusal("not_found", "There is nothing here, or it is not yours.", status=404)
+    if is_gone(conversation):
+        raise TemporaryGone
     return conversation
 
 
@@ -162,19 +166,22 @@ def _refuse_crowd(live: Sequence[Run], conversation: Conversation | None) -> Non
 _INSERT = """
 WITH talk AS (
     INSERT INTO chat_conversation
-        (id, person_id, title, mode, is_pinned, is_archived, query_counter, tip_id, created_at, updated_at)
-    VALUES (%(talk)s, %(person)s, %(title)s, %(mode)s, false, false, %(number)s, %(id)s, %(now)s, %(now)s)
+        (id, person_id, title, mode, is_pinned, is_archived, is_temporary, query_counter, tip_id, created_at,
+        updated_at)
+    VALUES (%(talk)s, %(person)s, %(title)s, %(mode)s, false, false, %(is_temporary)s, %(number)s, %(id)s, %(now)s,
+        %(now)s)
     ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, query_counter = excluded.query_counter,
         tip_id = excluded.tip_id, updated_at = excluded.updated_at
 ), begun AS (
     INSERT INTO chat_run (id, run_id, person_id, conversation_id, number, parent_id, mode, state, asked, has_tools,
-        ceiling_credits, attempt, last_seq, lease_until, model, citations, summary_tokens, created_at)
+        is_temporary, ceiling_credits, attempt, last_seq, lease_until, model, citations, summary_tokens, created_at)
     VALUES (%(id)s, %(run_id)s, %(person)s, %(talk)s, %(number)s, %(parent)s, %(mode)s, 'running', %(asked)s,
-        %(has_tools)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', 0, %(now)s)
+        %(has_tools)s, %(is_temporary)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', 0, %(now)s)
 )
 INSERT INTO chat_item
     (id, conversation_id, run_id, ref, kind, tool, content, summary, tokens, reopens, is_ok, position)
-VALUES (gen_random_uuid(), %(talk)s, %(id)s, %(ref)s, 'query', '', %(message)s, %(summary)s, %(tokens)s, '', true, 0)
+SELECT gen_random_uuid(), %(talk)s, %(id)s, %(ref)s, 'query', '', %(message)s, %(summary)s, %(tokens)s, '', true, 0
+WHERE NOT %(is_temporary)s
 """
 
 
@@ -200,32 +207,65 @@ def _insert(
         mode=mode,
         asked=question.asked,
         has_tools=question.has_tools,
+        is_temporary=_is_temporary(question, conversation),
         ceiling_credits=quote.at_most,
         lease_until=now + timedelta(seconds=lease),
         created_at=now,
     )
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, _values(run, question.message))
+    return run
+
+
+def _values(run: Run, message: str) -> dict[str, Any]:
+    """The run as a row, with its question; of a temporary one the words go into the vault in place of the row."""
     values: dict[str, Any] = {
         "id": run.pk,
         "run_id": run.run_id,
-        "person": person.pk,
+        "person": run.person_id,
         "talk": run.conversation_id,
-        "title": _title(question.message),
+        "title": _title(message),
         "number": run.number,
         "parent": run.parent_id,
-        "mode": mode,
+        "mode": run.mode,
         "asked": run.asked,
         "has_tools": run.has_tools,
+        "is_temporary": run.is_temporary,
         "ceiling": run.ceiling_credits,
         "lease_until": run.lease_until,
         "ref": run.query_ref,
-        "message": question.message,
-        "summary": mechanical(question.message, QUESTION),
-        "tokens": count(question.message),
-        "now": now,
+        "message": message,
+        "summary": mechanical(message, QUESTION),
+        "tokens": count(message),
+        "now": run.created_at,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT, values)
-    return run
+    if run.is_temporary:
+        vault().begin(_query(run, values))
+        values |= {"title": "", "message": "", "summary": None}
+    return values
+
+
+def _is_temporary(question: Question, conversation: Conversation | None) -> bool:
+    """A conversation is temporary from its first question on, or never; by setting all of them are."""
+    if conversation is None:
+        return question.is_temporary or settings.CONVERSATION_STORAGE == "memory"
+    if question.is_temporary and not conversation.is_temporary:
+        problem = "This conversation is kept. Begin a new one to have a temporary one."
+        raise Refusal("invalid", f"temporary: {problem}", status=400, fields={"temporary": [problem]})
+    return conversation.is_temporary
+
+
+def _query(run: Run, values: dict[str, Any]) -> Item:
+    return Item(
+        conversation_id=run.conversation_id,
+        run_id=run.pk,
+        ref=run.query_ref,
+        kind=Item.Kind.QUERY,
+        content=values["message"],
+        summary=values["summary"],
+        tokens=values["tokens"],
+        created_at=values["now"],
+    )
 
 
 def _parent(question: Question, conversation: Conversation | None) -> Run | None:

@@ -48,6 +48,7 @@ _CHECKS = {
             || coalesce(max(event.seq), 0) || ', '
             || count(*) FILTER (WHERE event.type IN ('message_complete', 'error')) || ' of them terminal'
         FROM chat_run run LEFT JOIN chat_runevent event ON event.run_id = run.id
+        WHERE NOT run.is_temporary  -- its events are in no row
         GROUP BY run.id, run.state, run.last_seq
         HAVING count(event.seq) <> coalesce(max(event.seq), 0)
             OR coalesce(min(event.seq), 1) <> 1
@@ -57,6 +58,16 @@ _CHECKS = {
                 OR coalesce(max(event.seq), 0) <> run.last_seq)
             OR run.state IN ('queued', 'running')
                 AND count(*) FILTER (WHERE event.type IN ('message_complete', 'error')) > 0
+        """
+    ),
+    "temporary": (
+        """
+        SELECT run.id::text, 'is temporary and has rows of words'
+        FROM chat_run run JOIN chat_conversation talk ON talk.id = run.conversation_id
+        WHERE run.is_temporary AND (
+            talk.title <> '' OR run.citations <> '[]'
+            OR EXISTS (SELECT FROM chat_item WHERE run_id = run.id)
+            OR EXISTS (SELECT FROM chat_runevent WHERE run_id = run.id))
         """
     ),
     "receipt": (

@@ -21,6 +21,7 @@ class Conversation(models.Model):
     mode = models.CharField(max_length=20)
     is_pinned = models.BooleanField(default=False)
     is_archived = models.BooleanField(default=False)
+    is_temporary = models.BooleanField(default=False)  # its words are in chat/vault.py only
     query_counter = models.PositiveIntegerField(default=0)
     tip = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -62,6 +63,7 @@ class Run(models.Model):
     state = models.CharField(max_length=12, choices=State.choices, default=State.RUNNING)
     asked = models.CharField(max_length=64)
     has_tools = models.BooleanField(default=True)
+    is_temporary = models.BooleanField(default=False)
     ceiling_credits = models.PositiveSmallIntegerField()
 
     attempt = models.PositiveSmallIntegerField(default=1)

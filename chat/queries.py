@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from chat.models import Conversation, Item, Run
+from chat.vault import vault
 from klerai.accounts.models import Person
 
 
@@ -68,6 +69,18 @@ def siblings_in(conversation: Conversation) -> dict[str, list[str]]:
 def items_of(runs: Iterable[Run]) -> dict[UUID, list[Item]]:
     """The items of each run, in the order they came: query, tools, response."""
     found: defaultdict[UUID, list[Item]] = defaultdict(list)
-    for item in Item.objects.filter(run__in=list(runs)).order_by("run", "position"):
+    kept: list[Run] = []
+    for run in runs:
+        if run.is_temporary:
+            found.update(vault().items([run.pk]))
+        else:
+            kept.append(run)
+    for item in Item.objects.filter(run__in=kept).order_by("run", "position") if kept else ():
         found[item.run_id].append(item)
     return found
+
+
+def is_gone(conversation: Conversation) -> bool:
+    """Whether the conversation was temporary and its words are not in this process."""
+    tip = conversation.tip_id
+    return conversation.is_temporary and tip is not None and not vault().holds(tip)

@@ -50,14 +50,13 @@ class Question:
     place: Place = AtEnd()
     max_credits: int | None = None
     has_tools: bool = True
+    is_temporary: bool = False
 
 
 def read_question(body: Any) -> Question:
     """The question in a request's JSON. Raises Refusal with the contract's code; nothing else happened."""
     if not isinstance(body, Mapping):
         raise _invalid("body", "Send a JSON object.")
-    if body.get("temporary"):
-        raise Refusal("unsupported", "Temporary conversations are not available on this server.", status=400)
     return Question(
         run_id=_uuid(body, "run_id") or uuid4(),
         message=read_message(body.get("message")),
@@ -67,6 +66,7 @@ def read_question(body: Any) -> Question:
         place=_place(body),
         max_credits=_credits(body.get("max_credits")),
         has_tools=_flag(body, "tools", default=True),
+        is_temporary=_flag(body, "temporary", default=False),
     )
 
 

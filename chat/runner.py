@@ -108,8 +108,7 @@ class Runner:
         """Begin a run that was just taken in, with its question."""
         tab = Tab(run.person, run_key=run.pk, query_ref=run.query_ref, ceiling=run.ceiling_credits)
         channel = Channel(
-            run.pk,
-            run.attempt,
+            run,
             on_lost=lambda: self._cancel(run.pk, Why.LOST),
             on_stop=lambda: self._cancel(run.pk, Why.STOP),
             on_broken=lambda: self._cancel(run.pk, Why.BROKEN),

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from chat.endings import answer_text
+from chat.errors import TemporaryGone
 from chat.eventrows import events_of
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_shown, items_of, siblings_in
+from chat.queries import branch_shown, is_gone, items_of, siblings_in
 
 WORDS = (Item.Kind.RESPONSE, Item.Kind.PARTIAL)
 
@@ -22,7 +23,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "query_id": run.query_ref,
         "created_at": run.created_at.isoformat(),
         "ended_at": run.ended_at.isoformat() if run.ended_at else None,
-        "text": text_of(run, list(run.items.all())),
+        "text": text_of(run, items_of([run])[run.pk]),
         "error": run.error,
         "receipt": run.receipt,
         "last_seq": run.last_seq,
@@ -43,7 +44,7 @@ def conversation_json(conversation: Conversation) -> dict[str, Any]:
         "mode": conversation.mode,
         "pinned": conversation.is_pinned,
         "archived": conversation.is_archived,
-        "temporary": False,
+        "temporary": conversation.is_temporary,
         "created_at": conversation.created_at.isoformat(),
         "updated_at": conversation.updated_at.isoformat(),
     }
@@ -51,6 +52,8 @@ def conversation_json(conversation: Conversation) -> dict[str, Any]:
 
 def thread_json(conversation: Conversation) -> dict[str, Any]:
     """The conversation with the messages of the branch shown, and the versions of each query."""
+    if is_gone(conversation):
+        raise TemporaryGone
     runs = branch_shown(conversation)
     items = items_of(runs)
     return {
@@ -63,12 +66,12 @@ def thread_json(conversation: Conversation) -> dict[str, Any]:
 
 
 def message_json(run: Run, parent: Run | None, items: Sequence[Item]) -> dict[str, Any]:
-    query = next(item for item in items if item.kind == Item.Kind.QUERY)
+    query = next((item for item in items if item.kind == Item.Kind.QUERY), None)
     return {
         "query_id": run.query_ref,
         "run_id": str(run.run_id),
         "parent": parent.response_ref if parent else None,
-        "message": query.content,
+        "message": query.content if query else "",
         "text": text_of(run, items),
         "citations": run.citations,
         "state": run.state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from chat.models import Item, Run
-from chat.queries import branch_to
+from chat.queries import branch_to, items_of
 
 RECALLED = (Item.Kind.QUERY, Item.Kind.TOOL, Item.Kind.RESPONSE)
 
@@ -21,6 +21,6 @@ def refs_on_branch(run_key: UUID) -> list[str]:
 
 
 def _on_branch(run_key: UUID) -> dict[str, Item]:
-    run = Run.objects.get(pk=run_key)
-    items = Item.objects.filter(run__in=branch_to(run), kind__in=RECALLED)
-    return {item.ref: item for item in items.order_by("run__number", "position")}
+    branch = branch_to(Run.objects.get(pk=run_key))
+    items = items_of(branch)
+    return {item.ref: item for run in branch for item in items[run.pk] if item.kind in RECALLED}

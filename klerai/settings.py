@@ -255,6 +255,7 @@ STRATEGY = env.choice("KLERAI_STRATEGY", "auto", STRATEGIES)
 ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
 ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")
+CONVERSATION_STORAGE = env.choice("KLERAI_CONVERSATION_STORAGE", "database", ("database", "memory"))
 SMALL_MODEL = env.text("SMALL_MODEL", "")
 if STRATEGY == "anthropic" and not (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL):
     raise BadSetting("ANTHROPIC_API_KEY", "is missing, and KLERAI_STRATEGY=anthropic needs it.")

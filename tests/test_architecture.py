@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.models",
         "chat.queries",
         "chat.transcript",
+        "chat.vault",
         "chat.wakeups",
         "chat.redis_wakeups",
         "chat.markdown_blocks",

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from chat.errors import TemporaryGone
 from chat.memory.recall import past_run, tokens_of
 from chat.memory.tokens import count
 from chat.memory.working import FOLDED, Remembered, fold_line, folded, working_messages
 from chat.models import Conversation, Item, Run
 from chat.profiles import PROFILES
-from chat.queries import branch_shown, items_of
+from chat.queries import branch_shown, is_gone, items_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,9 @@ class Inspection:
 
 
 def inspect(conversation: Conversation) -> Inspection:
-    """The memory of the branch shown, as the next question would find it."""
+    """The memory of the branch shown, as the next question would find it. Raises TemporaryGone."""
+    if is_gone(conversation):
+        raise TemporaryGone
     runs = branch_shown(conversation)
     items = items_of(runs)
     past = [past_run(items[run.pk]) for run in runs]

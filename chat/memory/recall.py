@@ -28,7 +28,7 @@ class Recalled:
 
 def recall(run: Run, profile: Profile) -> Recalled:
     """What the model is sent of the branch that the run's question follows."""
-    past = branch_to(run.parent)
+    past = branch_to(run.parent)  # all of them have items: a conversation whose words are gone is not asked in
     if folded(len(past), window=profile.window) > folded(len(past) - 1, window=profile.window):
         let_late_summaries_in(past)
     items = items_of(past)
@@ -55,7 +55,7 @@ def tokens_of(messages: Sequence[Message]) -> int:
 
 def summary_of(run: Run) -> str:
     """The answer as it will be sent with later questions; a short one is its own summary."""
-    item = Item.objects.filter(run=run, kind=Item.Kind.RESPONSE).first()
+    item = next((item for item in items_of([run])[run.pk] if item.kind == Item.Kind.RESPONSE), None)
     return "" if item is None else _remembered(item).sent
 
 

@@ -15,10 +15,13 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.errors import Refusal
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES
 from chat.queries import conversation_of, conversations_of
 from chat.shapes import conversation_json, thread_json
+from chat.vault import vault
+from chat.views.runs import as_api_error
 from klerai.accounts.authentication import requester
 from klerai.api import ApiError
 from klerai.pagination import NewestFirst
@@ -73,7 +76,10 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
     serializer_class = ConversationShape
 
     def get(self, request: Request, conversation_id: UUID) -> Response:
-        return Response(thread_json(_found(request, conversation_id)))
+        try:
+            return Response(thread_json(_found(request, conversation_id)))
+        except Refusal as refusal:
+            raise as_api_error(refusal) from refusal
 
     @extend_schema(request=ConversationChange)
     def patch(self, request: Request, conversation_id: UUID) -> Response:
@@ -96,6 +102,7 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
                     status=409,
                     run_id=str(live.run_id),
                 )
+            vault().forget(conversation.runs.values_list("pk", flat=True))
             conversation.delete()
         return Response(status=204)
 

@@ -18,6 +18,13 @@ def person_of(request: HttpRequest) -> Person:
     return request.user
 
 
+def gone_page(request: HttpRequest) -> HttpResponse:
+    """For a temporary conversation whose words no process has any more."""
+    response = framed(request, "chat/gone.html", {})
+    response.status_code = 410
+    return response
+
+
 def framed(
     request: HttpRequest,
     template: str,

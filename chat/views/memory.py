@@ -16,9 +16,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chat.errors import TemporaryGone
 from chat.memory.inspection import Asked, Inspection, Pair, inspect, item_json, memory_json
-from chat.queries import conversation_of
-from chat.views.frame import framed, person_of
+from chat.queries import conversation_of, is_gone
+from chat.views.frame import framed, gone_page, person_of
+from chat.views.runs import as_api_error
 from chat.views.sidebar import title_of
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
@@ -88,6 +90,8 @@ def memory(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     conversation = conversation_of(person, conversation_id)
     if conversation is None:
         raise Http404
+    if is_gone(conversation):
+        return gone_page(request)
     found = inspect(conversation)
     whole = request.GET.get("whole", "")
     full_sent = sum(asked.full for asked in found.asked)
@@ -110,7 +114,10 @@ def _inspected(person: Person, conversation_id: UUID) -> Inspection:
     conversation = conversation_of(person, conversation_id)
     if conversation is None:
         raise Http404
-    return inspect(conversation)
+    try:
+        return inspect(conversation)
+    except TemporaryGone as gone:
+        raise as_api_error(gone) from gone
 
 
 def _view(pair: Pair, *, is_whole: bool) -> ItemView:

@@ -16,9 +16,9 @@ from billing.plans import FREE
 from billing.pricing import PRICE_LIST, PriceLabel, quote
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
-from chat.queries import conversation_of, run_of
+from chat.queries import conversation_of, is_gone, run_of
 from chat.tools.registry import discover
-from chat.views.frame import framed, person_of
+from chat.views.frame import framed, gone_page, person_of
 from chat.views.sidebar import PurseView, sidebar_of, title_of
 from chat.views.starters import is_offline, starters
 from chat.views.thread import SHOWN_RUNS, branch_through, thread_of
@@ -60,6 +60,8 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     found = conversation_of(person_of(request), conversation_id)
     if found is None:
         raise Http404
+    if is_gone(found):
+        return gone_page(request)
     at = request.GET.get("at", "")
     return _conversation_page(
         request, found, branch_through(found, int(at) if at.isdecimal() and len(at) < 9 else None)
@@ -99,6 +101,8 @@ def _conversation_page(request: HttpRequest, shown: Conversation | None, branch:
     context = {
         "title": title_of(shown) if shown else "New conversation",
         "conversation_id": shown.pk if shown else None,
+        "is_temporary": shown is not None and shown.is_temporary,
+        "keeps_nothing": settings.CONVERSATION_STORAGE == "memory",
         "is_pinned": shown is not None and shown.is_pinned,
         "runs": thread_of(shown, recent) if shown else [],
         "earlier": len(branch) - len(recent),

@@ -12,7 +12,7 @@ import orjson
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.urls import path
 
-from chat.asking import ask, follow, outcome
+from chat.asking import ask, follow, outcome, with_words
 from chat.errors import Refusal
 from chat.events import Logged, MessageComplete
 from chat.memory.recall import summary_of
@@ -65,7 +65,10 @@ async def run_detail(request: HttpRequest, person: Person, run_id: UUID) -> Http
 @for_person("GET")
 async def run_events(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
     """The run's log from a place on, then live until its end."""
-    run = await in_database(_run, person, run_id)
+    try:
+        run = with_words(await in_database(_run, person, run_id))
+    except Refusal as refusal:
+        raise as_api_error(refusal) from refusal
     return _stream(runtime_of(request.scope), run, after=_after(request))  # type: ignore[attr-defined]
 
 

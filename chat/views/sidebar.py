@@ -69,7 +69,7 @@ class Sidebar:
 
 def sidebar_of(person: Person, *, current: UUID | None = None) -> Sidebar:
     running = runs_of(person).filter(conversation=OuterRef("pk"), state__in=Run.LIVE)
-    shown = conversations_of(person).filter(is_archived=False).annotate(is_running=Exists(running))
+    shown = conversations_of(person).filter(is_archived=False, is_temporary=False).annotate(is_running=Exists(running))
     today = timezone.now().astimezone(person.zone).date()
     return Sidebar(
         groups=tuple(_groups(shown[:SHOWN_CONVERSATIONS], person, today=today)),
@@ -93,7 +93,7 @@ def purse_of(person: Person) -> PurseView:
 
 
 def title_of(conversation: Conversation) -> str:
-    return conversation.title or "New conversation"
+    return conversation.title or ("Temporary conversation" if conversation.is_temporary else "New conversation")
 
 
 def _groups(conversations: Iterable[Conversation], person: Person, *, today: date) -> Iterable[Group]:

@@ -29,12 +29,16 @@ export class Composer {
       form.requestSubmit();
     });
     this.#box.addEventListener("input", () => { this.#refresh(); this.#keepDraft(); });
-    form.addEventListener("change", (event) => { if (event.target.name === "mode") this.#showMode(event.target); });
+    form.addEventListener("change", ({ target }) => {
+      if (target.name === "mode") this.#showMode(target);
+      if (target.name === "temporary") form.toggleAttribute("data-temporary", target.checked);
+    });
     this.#refresh();
   }
 
   get box() { return this.#box; }
   get mode() { return this.#form.querySelector('input[name="mode"]:checked')?.value; }
+  get isTemporary() { return this.#form.querySelector('input[name="temporary"]')?.checked ?? false; }
   get isRunning() { return "running" in this.#form.dataset; }
 
   /** Drafts are kept for each conversation; a draft of a new one moves with it. */
@@ -43,6 +47,9 @@ export class Composer {
     if (!this.#box.value) this.#box.value = read(this.#draftKey);
     this.#refresh();
   }
+
+  /** A conversation is temporary from its first question on, or never. */
+  settleTemporary() { this.#form.querySelector(".temporary")?.remove(); }
 
   setRunning(isRunning) {
     this.#box.dataset.idleWords = "Ask the next question";

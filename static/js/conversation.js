@@ -32,6 +32,8 @@ function ask(message, { parent, after, isAgain = false } = {}) {
     body.conversation_id = page.dataset.conversationId;
     const last = shown.at(-1)?.dataset.queryId;
     body.parent = parent !== undefined ? parent : last ? `${last}-r` : null;
+  } else if (composer.isTemporary) {
+    body.temporary = true;
   }
   const article = document.getElementById("run-template").content.firstElementChild.cloneNode(true);
   article.dataset.runId = body.run_id;
@@ -84,6 +86,7 @@ function started({ conversation_id: id }) {
   if (!page.dataset.conversationId) {
     page.dataset.conversationId = id;
     composer.belongTo(id);
+    composer.settleTemporary();
     name(live.message);
     menu.show();
     refreshSidebar();
