@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "klerai.accounts.middleware.note_sessions",
 ]
 
 ROOT_URLCONF = "klerai.urls"

@@ -9,6 +9,7 @@ from allauth.mfa.totp import views as totp
 from django.urls import path, re_path
 from django.views.decorators.cache import never_cache
 
+from klerai.accounts import email_pages, session_pages
 from klerai.accounts.second_factor_pages import download_recovery_codes, sign_in_settings
 from klerai.accounts.views import Signup, VerificationSent
 
@@ -46,4 +47,10 @@ urlpatterns = [
         never_cache(recovery_codes.generate_recovery_codes),
         name="mfa_generate_recovery_codes",
     ),
+    path("email/", email_pages.new_email, name="account_email"),
+    path("email/again/", email_pages.send_again, name="account_email_again"),
+    path("email/keep/", email_pages.give_up, name="account_email_keep"),
+    path("email/confirm/<str:key>/", email_pages.confirm_email, name="account_confirm_new_email"),
+    path("sessions/others/end/", session_pages.sign_out_others, name="end-other-sessions"),
+    path("sessions/<int:session_id>/end/", session_pages.sign_out_one, name="end-session"),
 ]
