@@ -47,12 +47,16 @@ def confirm_password(browser: Client, then: str) -> Any:
 def turn_on(browser: Client) -> tuple[str, list[str]]:
     """The app's key and the recovery codes, as the pages show them."""
     confirm_password(browser, ON)
-    page = browser.get(ON).content.decode()
-    found = re.search(r'id="totp-key"[^>]*>([A-Z2-7]+)<', page)
-    assert found, page
-    answer = browser.post(ON, {"code": code_of(found[1])})
+    secret = key_on(browser.get(ON))
+    answer = browser.post(ON, {"code": code_of(secret)})
     assert answer["Location"] == CODES, answer.content.decode()
-    return found[1], codes_on(browser.get(CODES))
+    return secret, codes_on(browser.get(CODES))
+
+
+def key_on(page: Any) -> str:
+    found = re.search(r'id="totp-key"[^>]*>(.*?)</code>', page.content.decode())
+    assert found, page.content.decode()
+    return re.sub(r"<[^>]*>", "", found[1])
 
 
 def codes_on(page: Any) -> list[str]:

@@ -21,7 +21,7 @@ from tests.people import PASSWORD, bearer, key_text, make_alice, make_charlie, n
 from tests.second_factor import confirm_password, turn_on
 
 EMAIL, AGAIN, KEEP = "/accounts/email/", "/accounts/email/again/", "/accounts/email/keep/"
-SETTINGS = "/settings/#sign-in"
+SETTINGS = "/settings/"
 
 
 @pytest.fixture(autouse=True)

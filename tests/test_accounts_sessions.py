@@ -74,7 +74,7 @@ def test_the_settings_list_every_device_with_its_address_and_say_which_is_this_o
         ("Firefox on Linux", "203.0.113.7"),
         ("Safari on an iPhone", "2001:db8::7"),
     ]
-    assert rows[0][2] == "this one"
+    assert rows[0][2] == "now, this one"
     assert phone.get(SETTINGS).content.decode().count("Sign out Firefox on Linux") == 1
 
 

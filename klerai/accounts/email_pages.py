@@ -57,7 +57,7 @@ def new_email(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         change = email_change.ask_for(person, form.cleaned_data["email"], now=timezone.now())
         _send_link(request, change)
-    return _to_settings()
+    return redirect("settings")
 
 
 @login_required
@@ -66,7 +66,7 @@ def send_again(request: HttpRequest) -> HttpResponse:
     change = email_change.pending_change(_person(request))
     if change is not None:
         _send_link(request, change)
-    return _to_settings()
+    return redirect("settings")
 
 
 @login_required
@@ -75,7 +75,7 @@ def give_up(request: HttpRequest) -> HttpResponse:
     person = _person(request)
     if email_change.give_up(person):
         messages.success(request, f"Your e-mail stays {person.email}.")
-    return _to_settings()
+    return redirect("settings")
 
 
 @never_cache
@@ -97,7 +97,7 @@ def confirm_email(request: HttpRequest, key: str) -> HttpResponse:
             told = {"from_email": old, "to_email": new}
             get_adapter().send_notification_mail("account/email/email_changed", person, told, email=old)
             messages.success(request, f"Your e-mail is {new} now.")
-            return _to_settings()
+            return redirect("settings")
 
 
 def _send_link(request: HttpRequest, change: EmailChange) -> None:
@@ -110,10 +110,6 @@ def _send_link(request: HttpRequest, change: EmailChange) -> None:
     context = {"link": link, "reset_link": request.build_absolute_uri(reverse("account_reset_password"))}
     get_adapter().send_mail(f"account/email/{kind}", change.email, context)
     messages.success(request, SENT.format(email=change.email))
-
-
-def _to_settings() -> HttpResponse:
-    return redirect(reverse("settings", fragment="sign-in"))
 
 
 def _person(request: HttpRequest) -> Person:

@@ -37,4 +37,11 @@ class ConfirmCodeForm(CodeForm, base_forms.ReauthenticateForm):  # type: ignore[
 
 
 class FirstCodeForm(CodeForm, totp_forms.ActivateTOTPForm):  # type: ignore[misc]  # allauth is untyped
-    pass
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs.pop("autofocus")  # what to scan stands above it
+
+    @property
+    def secret_groups(self) -> list[str]:
+        """The key in fours, as people type it."""
+        return [self.secret[start : start + 4] for start in range(0, len(self.secret), 4)]

@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from klerai.accounts.models import Person
@@ -20,7 +19,7 @@ def sign_out_one(request: HttpRequest, session_id: int) -> HttpResponse:
     if not end_session(request.user, session_id, request):
         raise Http404
     messages.success(request, "That device is signed out.")
-    return redirect(reverse("settings", fragment="sessions"))
+    return redirect("settings")
 
 
 @login_required
@@ -30,4 +29,4 @@ def sign_out_others(request: HttpRequest) -> HttpResponse:
     count = end_other_sessions(request.user, request)
     said = {0: "You were signed in nowhere else.", 1: "One other device is signed out."}
     messages.success(request, said.get(count, f"{count} other devices are signed out."))
-    return redirect(reverse("settings", fragment="sessions"))
+    return redirect("settings")

@@ -10,7 +10,7 @@ from django.urls import path, re_path
 from django.views.decorators.cache import never_cache
 
 from klerai.accounts import email_pages, session_pages
-from klerai.accounts.second_factor_pages import download_recovery_codes, sign_in_settings
+from klerai.accounts.second_factor_pages import SecondStep, download_recovery_codes, sign_in_settings
 from klerai.accounts.views import Signup, VerificationSent
 
 urlpatterns = [
@@ -36,7 +36,7 @@ urlpatterns = [
         name="account_reset_password_from_key_done",
     ),
     path("second-factor/", sign_in_settings, name="mfa_index"),
-    path("second-factor/code/", second_factor.authenticate, name="mfa_authenticate"),
+    path("second-factor/code/", SecondStep.as_view(), name="mfa_authenticate"),
     path("second-factor/confirm/", never_cache(second_factor.reauthenticate), name="mfa_reauthenticate"),
     path("second-factor/on/", never_cache(totp.activate_totp), name="mfa_activate_totp"),
     path("second-factor/off/", never_cache(totp.deactivate_totp), name="mfa_deactivate_totp"),
