@@ -21,7 +21,8 @@ NO_SECOND_FACTOR = (
 )
 CODE_NOT_GIVEN = (
     "Staff need their second factor here, and this session was opened without it. "
-    "Give a code of your app to go on. Nothing was changed."
+    "Give a code of your app to go on; if you no longer have it, turn the second factor off in your settings "
+    "and set it up anew. Nothing was changed."
 )
 
 

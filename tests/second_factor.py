@@ -44,6 +44,10 @@ def confirm_password(browser: Client, then: str) -> Any:
     return browser.post(REAUTHENTICATE, {"password": PASSWORD, "next": then})
 
 
+def confirm_code(browser: Client, code: str, then: str) -> Any:
+    return browser.post(CONFIRM, {"code": code, "next": then})
+
+
 def turn_on(browser: Client) -> tuple[str, list[str]]:
     """The app's key and the recovery codes, as the pages show them."""
     confirm_password(browser, ON)

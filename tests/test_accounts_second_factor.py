@@ -19,11 +19,13 @@ from tests.second_factor import (
     CODE,
     CODES,
     CODES_FILE,
+    CONFIRM,
     NEW_CODES,
     OFF,
     ON,
     code_of,
     codes_on,
+    confirm_code,
     confirm_password,
     fresh_code_of,
     key_on,
@@ -188,15 +190,24 @@ def test_new_codes_end_the_old_ones() -> None:
     assert offer(alice, new[0])
 
 
-def test_every_change_wants_the_password_once_more() -> None:
+def test_turning_it_on_wants_the_password_once_more() -> None:
     browser = sign_in(make_alice())
     assert browser.get(ON)["Location"].startswith("/accounts/reauthenticate/")
     turn_on(browser)
-    again = sign_in(Person.objects.get(pk=browser.session["_auth_user_id"]))
-    for address in (OFF, CODES, NEW_CODES):
-        assert again.get(address)["Location"].startswith("/accounts/reauthenticate/")
-        again.post(address)
-    assert Authenticator.objects.filter(user=browser.session["_auth_user_id"]).count() == 2
+
+
+def test_an_open_session_and_the_password_cannot_take_it_away() -> None:
+    alice = make_alice()
+    secret, codes = turn_on(sign_in(alice))
+    thief = sign_in(alice)
+    for address in (OFF, CODES, NEW_CODES, "/accounts/email/"):
+        assert thief.get(address)["Location"].startswith(CONFIRM)
+        confirm_password(thief, address)
+        thief.post(address)
+    assert Authenticator.objects.filter(user=alice).count() == 2
+    assert confirm_code(thief, wrong_code(secret), OFF).status_code == 200
+    assert confirm_code(thief, codes[0], OFF)["Location"] == OFF, "who has a recovery code may: the app can be lost"
+    assert thief.post(OFF)["Location"] == "/accounts/second-factor/"
 
 
 def test_turned_off_the_password_is_enough_again(mailbox: Path) -> None:

@@ -17,7 +17,7 @@ from tests.second_factor import (
     CONFIRM,
     OFF,
     ON,
-    confirm_password,
+    confirm_code,
     fresh_code_of,
     sign_in_with_code,
     turn_on,
@@ -92,7 +92,7 @@ def test_neither_a_wrong_code_nor_a_recovery_code_is_enough(boss: Person) -> Non
 def test_turning_it_off_closes_the_admin_and_a_new_one_wants_its_own_code(boss: Person) -> None:
     secret, _ = turn_on(sign_in(boss))
     browser = sign_in_with_code(boss, secret)
-    confirm_password(browser, OFF)
+    confirm_code(browser, fresh_code_of(boss, secret), OFF)
     browser.post(OFF)
     assert not Authenticator.objects.filter(user=boss).exists()
     assert "this account has none" in refusal(browser)
