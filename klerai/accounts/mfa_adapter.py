@@ -28,7 +28,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth i
 
     def build_totp_svg(self, url: str) -> SafeString:
         """Markup to stand in the page itself: geometry in attributes, looks by class, nothing to load."""
-        code = qrcode.QRCode(border=2)
+        code = qrcode.QRCode()
         code.add_data(url)
         squares = code.get_matrix()
         path = "".join(f"M{x} {y}h1v1h-1z" for y, row in enumerate(squares) for x, is_dark in enumerate(row) if is_dark)
