@@ -6,16 +6,23 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite, ModelAdmin
-from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from klerai.accounts.models import Person
+from klerai.accounts.second_factor import has_given_code, has_second_factor
+
 NOT_STAFF = "This part is for the people who run this server. Nothing was changed."
 NO_SECOND_FACTOR = (
-    "Staff need a second factor outside local mode, and this account has none. "
-    "Until it does, use the commands on the server. Nothing was changed."
+    "Staff need a second factor here, and this account has none. "
+    "Set one up, then come back and give a code. Nothing was changed."
+)
+CODE_NOT_GIVEN = (
+    "Staff need their second factor here, and this session was opened without it. "
+    "Give a code of your app to go on; if you no longer have it, turn the second factor off in your settings "
+    "and set it up anew. Nothing was changed."
 )
 
 
@@ -25,7 +32,7 @@ class StaffSite(AdminSite):
     index_title = "Administration"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return super().has_permission(request) and _has_second_factor()
+        return super().has_permission(request) and _is_sure_enough(request)
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Our login page for strangers; a sentence for people who are signed in and still may not."""
@@ -34,8 +41,7 @@ class StaffSite(AdminSite):
             return redirect(reverse("account_login", query={"next": target}))
         if self.has_permission(request):
             return redirect("admin:index")
-        reason = NO_SECOND_FACTOR if request.user.is_staff else NOT_STAFF
-        return render(request, "account/refused.html", {"reason": reason}, status=403)
+        return render(request, "account/refused.html", _refusal(request, target), status=403)
 
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
@@ -60,10 +66,16 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # takes no argument 
         return False
 
 
-class AdminConfig(DjangoAdminConfig):
-    default_site = "klerai.admin_site.StaffSite"
+def _is_sure_enough(request: HttpRequest) -> bool:
+    return bool(settings.LOCAL_MODE) or has_given_code(request)
 
 
-def _has_second_factor() -> bool:
-    """Nobody can set one up yet, so outside local mode there is no way in: better than a way without it."""
-    return bool(settings.LOCAL_MODE)
+def _refusal(request: HttpRequest, target: str) -> dict[str, str]:
+    """Why not, and the way there is."""
+    person = request.user
+    if not (isinstance(person, Person) and person.is_staff):
+        return {"reason": NOT_STAFF}
+    confirm = reverse("mfa_reauthenticate", query={"next": target})
+    if has_second_factor(person):
+        return {"reason": CODE_NOT_GIVEN, "way_url": confirm, "way_words": "Give a code"}
+    return {"reason": NO_SECOND_FACTOR, "way_url": reverse("mfa_activate_totp"), "way_words": "Set up a second factor"}

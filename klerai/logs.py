@@ -33,7 +33,7 @@ SECRET_SHAPES = (
         ),
         rf"\1{MASK}",
     ),
-    (re.compile(r"(/accounts/(?:confirm-email|password/reset/key)/)[^\s/?'\"]{8,}"), rf"\1{MASK}"),
+    (re.compile(r"(/accounts/(?:confirm-email|email/confirm|password/reset/key)/)[^\s/?'\"]{8,}"), rf"\1{MASK}"),
 )
 
 

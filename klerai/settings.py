@@ -14,6 +14,7 @@ import font_source_serif_pro
 from csp.constants import NONCE, NONE, SELF
 
 from klerai.accounts.addresses import trusted_networks
+from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
 from klerai.mail import mail_settings
 
@@ -51,6 +52,7 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
+ENCRYPTION_KEYS = encryption_keys(env, SECRET_KEY)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL_MODE or DEBUG else "")
 TRUSTED_PROXIES = trusted_networks(env)
 
@@ -62,16 +64,18 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
-    "klerai.admin_site.AdminConfig",
+    "klerai.apps.AdminConfig",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
     "lucide",
     "procrastinate.contrib.django",
-    "klerai",
+    "klerai.apps.KlerAIConfig",
     "klerai.accounts",
     "billing",
     "chat",
@@ -89,6 +93,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "klerai.accounts.middleware.note_sessions",
 ]
 
 ROOT_URLCONF = "klerai.urls"
@@ -169,6 +174,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_SESSION_REMEMBER = None
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
+ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_FORMS = {
     "login": "klerai.accounts.forms.LoginForm",
     "signup": "klerai.accounts.forms.SignupForm",
@@ -177,6 +183,15 @@ ACCOUNT_FORMS = {
     "change_password": "klerai.accounts.forms.ChangePasswordForm",
     "set_password": "klerai.accounts.forms.SetPasswordForm",
     "reauthenticate": "klerai.accounts.forms.ReauthenticateForm",
+}
+MFA_ADAPTER = "klerai.accounts.mfa_adapter.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "KlerAI"
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_FORMS = {
+    "authenticate": "klerai.accounts.second_factor_forms.SignInCodeForm",
+    "reauthenticate": "klerai.accounts.second_factor_forms.ConfirmCodeForm",
+    "activate_totp": "klerai.accounts.second_factor_forms.FirstCodeForm",
 }
 DEMO_PASSWORD = env.secret("KLERAI_DEMO_PASSWORD")
 

@@ -50,17 +50,6 @@ def test_people_who_are_not_staff_read_why_and_see_nothing() -> None:
         assert "for the people who run this server" in answer.content.decode()
 
 
-def test_outside_local_mode_staff_without_a_second_factor_are_refused_with_the_reason(
-    settings: Settings, boss: Client
-) -> None:
-    assert boss.get("/admin/").status_code == 200
-    settings.LOCAL_MODE = False
-    for address in PAGES:
-        answer = boss.get(address, follow=True)
-        assert answer.status_code == 403
-        assert "second factor" in answer.content.decode()
-
-
 def test_suspended_staff_are_strangers(boss: Client) -> None:
     Person.objects.filter(pk=boss.session["_auth_user_id"]).update(is_active=False)
     assert boss.get("/admin/")["Location"].startswith("/admin/login/")

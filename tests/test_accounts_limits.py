@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from klerai.accounts.addresses import client_address, is_loopback, trusted_networks
+from klerai.accounts.models import Person
 from klerai.env import BadSetting, Environment
-from tests.people import PASSWORD, make_alice, make_charlie, new_email, sign_in
+from tests.front_door import mail_into
+from tests.people import PASSWORD, deliver_waiting_mail, make_alice, make_charlie, new_email, sign_in
+from tests.second_factor import CODE, confirm_password, fresh_code_of, turn_on, wrong_code
 
 LOGIN = "/accounts/login/"
 
@@ -89,6 +93,51 @@ def test_sign_up_and_reset_are_limited_too_and_answer_with_a_page() -> None:
         answers = [Client().post(address, form, REMOTE_ADDR="203.0.113.50") for form in forms]
         assert [answer.status_code == 429 for answer in answers] == [False] * 20 + [True] * 2
         assert "Too many tries" in answers[-1].content.decode()
+
+
+@pytest.mark.usefixtures("limits")
+def test_wrong_codes_close_the_second_step_wherever_they_come_from_and_for_that_person_alone() -> None:
+    alice, charlie = make_alice(), make_charlie()
+    secret, codes = turn_on(sign_in(alice))
+    charlies, _ = turn_on(sign_in(charlie))
+    pages = [offer_code(alice, wrong_code(secret), f"203.0.113.{number}") for number in range(7)]
+    assert ["Too many wrong codes" in page for page in pages] == [False] * 5 + [True] * 2
+    for code in (fresh_code_of(alice, secret), codes[0]):
+        assert "Too many wrong codes" in offer_code(alice, code, "198.51.100.1"), "nor with a right one, for a while"
+    assert offer_code(charlie, fresh_code_of(charlie, charlies), "198.51.100.2") == ""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM klerai_cache WHERE cache_key LIKE %s", ["%login_failed:5/%/key:%"])
+        assert cursor.fetchone()[0] >= 1, "counted where every process sees it"
+
+
+@pytest.mark.usefixtures("limits")
+def test_wrong_codes_from_one_address_are_stopped_there() -> None:
+    people = [make_alice() for _ in range(4)]
+    secrets = [turn_on(sign_in(person))[0] for person in people]
+    pages = [
+        offer_code(person, wrong_code(secret), "203.0.113.60")
+        for person, secret in zip(people, secrets, strict=True)
+        for _ in range(3)
+    ]
+    assert sum("Too many wrong codes" not in page for page in pages) == 10
+
+
+@pytest.mark.usefixtures("limits")
+def test_links_for_a_new_address_are_sent_to_it_once_in_three_minutes(settings: Settings, tmp_path: Path) -> None:
+    mail_into(tmp_path, settings)
+    new, browser = new_email("moved"), sign_in(make_alice())
+    confirm_password(browser, "/accounts/email/")
+    browser.post("/accounts/email/", {"email": new})
+    assert "less than three minutes ago" in browser.post("/accounts/email/again/", follow=True).content.decode()
+    assert deliver_waiting_mail(new) == 1
+
+
+def offer_code(person: Person, code: str, address: str) -> str:
+    """What the page at the second step says to `code`; nothing when it lets in."""
+    browser = Client(REMOTE_ADDR=address)
+    browser.post(LOGIN, {"login": person.email, "password": PASSWORD}, REMOTE_ADDR=f"10.9.{person.pk.bytes[0]}.1")
+    answer = browser.post(CODE, {"code": code})
+    return "" if answer.status_code == 302 else str(answer.content.decode())
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ SECRETS = {
     "form": f"login=a%40b.c&password={CANARY}&remember=on",
     "repr": f"{{'password1': '{CANARY}', \"api_key\": \"{CANARY}\"}}",
     "confirm link": f"GET /accounts/confirm-email/{CANARY}:1vXyZ/ 200",
+    "new e-mail link": f"GET /accounts/email/confirm/{CANARY}:1vXyZ:{CANARY}/ 200",
+    "app key": f"otpauth://totp/alice%40example.org?secret={CANARY}&issuer=KlerAI",
     "reset link": f"GET /accounts/password/reset/key/1f-{CANARY}/ 302",
     "conninfo": f"host=127.0.0.1 user=klerai password={CANARY} dbname=klerai",
 }

@@ -93,6 +93,15 @@ def test_changing_the_password_wants_the_old_one_and_keeps_this_device_signed_in
     assert other.get(change).status_code == 302
 
 
+def test_a_changed_password_is_told_by_mail(mailbox: Path) -> None:
+    alice = make_alice()
+    sign_in(alice).post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": "new-kettle-2024"})
+    subject, text = last_mail(mailbox, alice.email)
+    assert subject == "Your password was changed"
+    assert "127.0.0.1" in text
+    assert "new-kettle-2024" not in text
+
+
 def test_a_weak_password_is_refused_with_the_reason() -> None:
     email = new_email()
     page = Client().post(SIGNUP, {"email": email, "password1": "password"}).content.decode()

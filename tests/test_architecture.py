@@ -37,7 +37,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
     ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
-    ("klerai.env", "klerai.postgres", "klerai.database", "klerai.failpoints", "klerai.mail", "klerai.logs"),
+    (
+        "klerai.env",
+        "klerai.postgres",
+        "klerai.database",
+        "klerai.failpoints",
+        "klerai.mail",
+        "klerai.logs",
+        "klerai.encryption",
+    ),
 )
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
 FACES = {

@@ -20,8 +20,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from billing.pricing import BASE
 from chat.views.frame import framed, person_of
+from klerai.accounts.email_change import pending_change
 from klerai.accounts.keys import create_key
 from klerai.accounts.models import ApiKey, Person
+from klerai.accounts.second_factor import second_factor_of
+from klerai.accounts.sessions import sessions_of
 from klerai.accounts.time_zones import CHANGES_EVERY, Changed, TooSoon, UnknownZone, change_time_zone
 
 MOST_KEYS = 20
@@ -117,6 +120,9 @@ def _page(request: HttpRequest, *, errors: dict[str, str] | None = None, new_key
         "zones": sorted(zoneinfo.available_timezones()),
         "zone_again_at": free_at if free_at and free_at > timezone.now() else None,
         "least_ceiling": BASE,
+        "email_change": pending_change(person),
+        "second_factor": second_factor_of(person),
+        "sessions": sessions_of(person, request),
     }
     response = framed(request, "settings/settings.html", context)
     response.status_code = 422 if errors else 200

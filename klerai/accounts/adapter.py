@@ -36,6 +36,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is
         saved: Person = super().save_user(request, user, form, commit)
         return saved
 
+    def get_reauthentication_methods(self, user: Person) -> list[dict[str, Any]]:
+        """Who has a second factor confirms by it alone: an open session and the password cannot take it away."""
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        by_code = [method for method in methods if method["id"] == "mfa_reauthenticate"]
+        return by_code or methods
+
     def get_client_ip(self, request: HttpRequest) -> str:
         address = client_address(request)
         if address is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
@@ -11,8 +13,8 @@ from django.http import HttpRequest
 from klerai.accounts.models import ApiKey, Person
 from klerai.admin_site import ReadOnlyAdmin
 
-admin.site.unregister(EmailAddress)
-admin.site.unregister(Group)
+for _model in (EmailAddress, Authenticator, UserSession, Group):
+    admin.site.unregister(_model)
 
 
 @admin.register(Person)

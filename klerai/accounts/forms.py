@@ -17,6 +17,7 @@ LABELS = {
     "password": "Password",
     "oldpassword": "Your password now",
     "password1": "Password",
+    "code": "Code",
     "remember": "Keep me signed in on this device",
 }
 NEW_PASSWORD_HELP = "At least 8 characters, not only figures, and not one of the common ones."

@@ -90,3 +90,15 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} (kl_{self.prefix}…)"
+
+
+class EmailChange(models.Model):
+    """A new address that was asked for and not confirmed yet; it opens nothing and belongs to nobody until then."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.OneToOneField(Person, on_delete=models.CASCADE, related_name="email_change")
+    email = models.EmailField()
+    asked_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.email

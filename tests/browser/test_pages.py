@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 SUMS = "What is 12 × 48, and what is 8 % of 900?"
 OPEN_PAGES = ("/", "/accounts/login/", "/accounts/signup/", "/accounts/password/reset/")
-OWN_PAGES = ("/", "/billing/", "/settings/", "/setup/")
+OWN_PAGES = ("/", "/billing/", "/settings/", "/setup/", "/accounts/reauthenticate/", "/accounts/password/change/")
 SIZES = ((1440, 900), (768, 1024), (390, 844), (320, 640))
 JUDGED_BY_AXE = {1440, 390}
 
