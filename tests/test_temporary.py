@@ -15,7 +15,7 @@ from tests.harness.frames import Frame, of_type, run_row
 from tests.harness.soundness import charged, nothing_breaks
 from tests.serving import server_process, vendor_environment
 
-SECRET, ANSWER = "my secret is heliotrope", "Zanzibar it is, and forty-two."
+SECRET, ANSWER = "my secret is amaranthine", "Ouagadougou it is, and forty-two."
 
 
 def every_word_stored() -> str:
@@ -44,13 +44,13 @@ def test_a_temporary_conversation_remembers_and_leaves_no_word_in_the_database(
 ) -> None:
     with nothing_breaks(), by_key(vendor_server) as alice:
         frames, conversation = asked_temporarily(alice, anthropic_fake)
-        anthropic_fake.script(says("You said heliotrope."))
+        anthropic_fake.script(says("You said amaranthine."))
         second = alice.answer("What did I say?", conversation_id=conversation)
         stored = every_word_stored()
     assert frames[-1].data["text"] == ANSWER
     assert f"[ID:q1] {SECRET}" in str(anthropic_fake.requests()[-1]["body"]["messages"])
-    assert second["response"] == "You said heliotrope."
-    for word in ("heliotrope", "Zanzibar", "40 + 2", "What did I say"):
+    assert second["response"] == "You said amaranthine."
+    for word in ("amaranthine", "Ouagadougou", "What did I say"):
         assert word not in stored
     run = run_row(frames[-1].data["receipt"]["run_id"])
     assert charged(run) == frames[-1].data["receipt"]["credits"] == 7
@@ -132,11 +132,11 @@ def test_after_a_restart_it_is_gone_and_says_so(anthropic_fake: AnthropicFake, t
 
 def test_by_setting_every_conversation_is_temporary(anthropic_fake: AnthropicFake, tmp_path: Path) -> None:
     environment = {**vendor_environment(anthropic_fake.url), "KLERAI_CONVERSATION_STORAGE": "memory"}
-    anthropic_fake.script(says("Hello, heliotrope."))
+    anthropic_fake.script(says("Hello, amaranthine."))
     with server_process(tmp_path, **environment) as server, by_key(server.url) as alice:
         answer = alice.answer("Hello?")
         assert alice.get(f"/api/conversations/{answer['conversation_id']}").json()["temporary"] is True
-        assert "Hello, heliotrope." not in every_word_stored()
+        assert "Hello, amaranthine." not in every_word_stored()
 
 
 def test_a_full_vault_lets_the_oldest_go() -> None:
