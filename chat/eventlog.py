@@ -20,6 +20,7 @@ from chat.events import ContentChunk, Event, Logged
 from chat.tools.base import ToolRecord
 from chat.wakeups import Wakeups
 from klerai.database import in_database
+from klerai.failpoints import failpoint
 
 FRAME_SECONDS = 0.05
 KEPT_SECONDS = 30.0
@@ -150,7 +151,9 @@ class EventLog:
             runs=[(channel.run_key, channel.attempt, channel.last_seq) for channel in channels],
             entries=[(channel.run_key, entry.sealed()) for channel in channels for entry in channel.waiting],
         )
+        failpoint("before_write")
         standing = await in_database(write, batch)
+        failpoint("after_write")
         for channel, count in taken:
             self._apply(channel, count, standing)
 

@@ -18,6 +18,7 @@ from chat.profiles import Profile
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
+from klerai.failpoints import failpoint
 
 MAX_RESULT_CHARACTERS = 100_000
 logger = structlog.get_logger(__name__)
@@ -155,7 +156,9 @@ class Toolbox:
 
     async def _one(self, wanted: Wanted, valid: Valid, limit: float) -> CallDone:
         started = time.perf_counter()
+        failpoint("before_tool")
         output = await self._outcome(valid, limit)
+        failpoint("after_tool")
         duration_ms = round((time.perf_counter() - started) * 1000)
         arguments = shown(valid.arguments)
         label = valid.tool.label(arguments)
