@@ -85,7 +85,9 @@ def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> L
     Raises LeaseLost when the run is not this attempt's any more (or, for the sweeper's `is_lost`, when its lease is
     good again); then nothing has happened.
     """
+    who = "sweeper" if is_lost else "runner"
     with transaction.atomic():
+        failpoint(f"{who}_before_settle")
         text = ending.text if isinstance(ending, Answered) else answer_text(events_of(run.pk))
         if isinstance(ending, StoppedByPerson) and not text:
             ending = STOPPED
@@ -96,9 +98,10 @@ def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> L
             settlement = credits.settle(run.person, run_id=run.pk, lines=lines)
         paper = receipt(run_id=run.run_id, mode=run.mode, lines=lines, settlement=settlement, facts=bill.facts)
         terminal = _terminal(run, ending, text, paper)
-        failpoint("before_end")
+        failpoint(f"{who}_after_settle")
         logged = _close_row(run, terminal, ending, text, is_lost=is_lost)
-    failpoint("after_end")
+        failpoint(f"{who}_before_commit")
+    failpoint(f"{who}_after_commit")
     return logged
 
 

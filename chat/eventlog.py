@@ -21,6 +21,7 @@ from chat.models import Run
 from chat.tools.base import ToolRecord
 from chat.wakeups import Wakeups
 from klerai.database import in_database
+from klerai.failpoints import failpoint
 
 FRAME_SECONDS = 0.05
 KEPT_SECONDS = 30.0
@@ -159,7 +160,9 @@ class EventLog:
                 for entry in channel.waiting
             ],
         )
+        failpoint("before_write")
         standing = await in_database(write, batch)
+        failpoint("after_write")
         for channel, count in taken:
             self._apply(channel, count, standing)
 

@@ -24,6 +24,7 @@ from chat.strategies.base import (
 )
 from chat.tools.executor import CallDone, Toolbox
 from chat.tools.showing import clean
+from klerai.failpoints import failpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,14 @@ async def run_loop(
             settled=settled,
             may_call=may_call,
         )
+        failpoint("before_model_call")
         async with aclosing(_heard(strategy, request, turn)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, TurnComplete):
                     complete = piece
                 else:
                     yield piece
+                    failpoint("after_piece")
         if complete is None:
             raise ModelFault(FaultKind.CUT_SHORT)
         calls = complete.reply.tool_calls

@@ -22,6 +22,7 @@ from chat.strategies.base import Card
 from chat.tools.executor import CallEnd, Verdict, Wanted
 from klerai.accounts.models import Person
 from klerai.database import in_database
+from klerai.failpoints import failpoint
 
 _UNPAID = {
     Verdict.CEILING: ("ceiling", "not run: the ceiling of this question was reached"),
@@ -118,6 +119,7 @@ class Tab:
             held = credits.hold(self._person, run_id=self._run_key, amount=price.credits, ref=wanted.ref)
         except AccountBlocked:
             return Verdict.BALANCE
+        failpoint("after_tool_hold")
         return Verdict.BALANCE if isinstance(held, Shortfall) else Verdict.GRANTED
 
     def _is_documented(self) -> bool:

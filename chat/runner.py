@@ -41,6 +41,7 @@ from chat.strategies.base import Card
 from chat.tools.base import Tool
 from chat.tools.executor import CallDone
 from klerai.database import in_database
+from klerai.failpoints import failpoint
 from klerai.logs import about_run
 
 logger = structlog.get_logger(__name__)
@@ -152,6 +153,7 @@ class Runner:
                 route = self._route(live.run)
                 ending = await self._ending(live, route)
                 live.is_ending = True
+                failpoint("before_flush")
                 if live.why is not Why.LOST:
                     await self._end(live, ending, route.card)
             finally:

@@ -26,8 +26,6 @@ from chat.tools.registry import discover
 from chat.wakeups import Polling, Wakeups
 from klerai.database import in_database, limit_threads
 
-DRAIN_SECONDS = 30.0
-
 
 @dataclass(slots=True)
 class Runtime:
@@ -67,9 +65,13 @@ class Runtime:
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
         return cls(runner, log, offered, chosen, tasks)
 
-    async def stop(self, *, seconds: float = DRAIN_SECONDS) -> None:
-        """Let runs finish for a while, end the rest, and close what was opened."""
-        await self.runner.drain(seconds=seconds)
+    async def drain(self, *, seconds: float | None = None) -> None:
+        """Take no new runs, let those here finish for a while, end the rest; a second time there is nothing to do."""
+        await self.runner.drain(seconds=settings.DRAIN_SECONDS if seconds is None else seconds)
+
+    async def stop(self, *, seconds: float | None = None) -> None:
+        """Drain, and close what was opened."""
+        await self.drain(seconds=seconds)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+from functools import cache
 
-_NAME, _, _COUNT = os.environ.get("KLERAI_FAILPOINT", "").partition(":")
 _PASSES = itertools.count(1)
 
 
 def failpoint(name: str) -> None:
     """Kill the process the n-th time it passes here, when the environment says `KLERAI_FAILPOINT=name:n`."""
-    if name == _NAME and next(_PASSES) == int(_COUNT or 1):
+    armed, at = _armed()
+    if name == armed and next(_PASSES) == at:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+@cache
+def _armed() -> tuple[str, int]:
+    """Read at the first pass, not at import, so that a process can be made ready before it is told where to die."""
+    name, _, count = os.environ.get("KLERAI_FAILPOINT", "").partition(":")
+    return name, int(count or 1)

@@ -17,6 +17,7 @@ from procrastinate.contrib.django import app
 from klerai.mail import require_delivery
 
 GRACE_SECONDS = 30
+_LAST_WORDS_SECONDS = 5  # for viewers to be sent the end of a run that the drain ended
 WORKER_CONCURRENCY = 4
 _RESTART_SECONDS = 1.0
 
@@ -45,7 +46,7 @@ def serve(
         ws_per_message_deflate=False,  # a frame is a few words: packing costs more than it saves, and 300 kB a socket
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=settings.DRAIN_SECONDS + _LAST_WORDS_SECONDS,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(_Website(config, when_ready=when_ready), listener, with_worker=with_worker))
@@ -62,7 +63,11 @@ def work() -> None:
 
 
 class _Website(uvicorn.Server):
-    """Says when it accepts, and leaves the process to its owner after a signal instead of raising it again."""
+    """Says when it accepts, and leaves the process to its owner after a signal instead of raising it again.
+
+    Runs are drained from the signal on, not only once the last viewer has gone: who watches one over HTTP keeps the
+    connection until it ends, and is sent that end.
+    """
 
     def __init__(self, config: uvicorn.Config, *, when_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -72,6 +77,11 @@ class _Website(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             self._when_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        drained = asyncio.create_task(self.lifespan.state["runtime"].drain())
+        await super().shutdown(sockets=sockets)
+        await drained
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -260,6 +260,7 @@ SPECTACULAR_SETTINGS = {
 
 # Runs and models
 LEASE_SECONDS = env.whole("KLERAI_LEASE_SECONDS", 30, at_least=1)
+DRAIN_SECONDS = env.whole("KLERAI_DRAIN_SECONDS", 30)
 MAX_RUNS = env.whole("KLERAI_MAX_RUNS", 200, at_least=1)
 STRATEGIES = {
     "auto": "auto",

@@ -158,9 +158,9 @@ def test_a_crash_around_the_beginning_and_the_end_charges_at_most_once(
 ) -> None:
     """Each server first ends the run of the one before it and then dies at a place of its own."""
     asked: tuple[str, dict[str, str], dict[str, int]] | None = None
-    for place in ("after_hold", "before_end:2", "after_end:2", ""):
+    for place in ("after_hold", "runner_after_settle", "runner_after_commit", ""):
         failpoint = {"KLERAI_FAILPOINT": place} if place else {}
-        with server_process(tmp_path, name=place.partition(":")[0] or "last", **failpoint, **environment) as server:
+        with server_process(tmp_path, name=place or "last", **failpoint, **environment) as server:
             with program(server, alice) as client:
                 if asked is not None:
                     _assert_outcome(client, *asked)
@@ -175,7 +175,7 @@ def test_a_crash_around_the_beginning_and_the_end_charges_at_most_once(
 
 
 def _assert_outcome(client: httpx.Client, place: str, body: dict[str, str], before: dict[str, int]) -> None:
-    is_charged = place.startswith("after_end")
+    is_charged = place == "runner_after_commit"
     answer = client.post("/api/chat", json=body)
     assert answer.status_code == (200 if is_charged else 503), answer.text
     assert balance(client) == {**before, "daily": before["daily"] - (5 if is_charged else 0)}

@@ -15,9 +15,11 @@ import structlog
 from chat.events import ToolCallResult, ToolCallStart
 from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
 from chat.profiles import Profile
+from chat.tools.attempt import attempt
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
+from klerai.failpoints import failpoint
 
 MAX_RESULT_CHARACTERS = 100_000
 logger = structlog.get_logger(__name__)
@@ -156,7 +158,9 @@ class Toolbox:
 
     async def _one(self, wanted: Wanted, valid: Valid, limit: float) -> CallDone:
         started = time.perf_counter()
+        failpoint("before_tool")
         output = await self._outcome(valid, limit)
+        failpoint("after_tool")
         duration_ms = round((time.perf_counter() - started) * 1000)
         arguments = shown(valid.arguments)
         label = valid.tool.label(arguments)
@@ -169,7 +173,7 @@ class Toolbox:
     async def _outcome(self, valid: Valid, limit: float) -> ToolOutput | ToolFailure:
         try:
             async with asyncio.timeout(limit):
-                return await valid.tool.run(valid.arguments, self._context)
+                return await attempt(valid.tool, valid.arguments, self._context)
         except TimeoutError:
             return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)
         except Exception as error:

@@ -25,6 +25,7 @@ from klerai.accounts.authentication import for_person
 from klerai.accounts.models import Person
 from klerai.api import ApiError, read_json
 from klerai.database import in_database
+from klerai.failpoints import failpoint
 
 PING_SECONDS = 15.0
 STATUS = {
@@ -88,6 +89,7 @@ def as_api_error(refusal: Refusal) -> ApiError:
 
 
 def _reply(run: Run, terminal: Logged, summary: str) -> JsonResponse:
+    failpoint("before_response")
     data = terminal.data
     if terminal.type != MessageComplete.type:
         error = {**data["details"], **{name: data[name] for name in ("code", "message", "retryable", "receipt")}}
