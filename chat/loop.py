@@ -14,6 +14,7 @@ from chat.strategies.base import (
     Card,
     ModelRequest,
     ModelStrategy,
+    NextCard,
     ReasoningPiece,
     Retrying,
     TextPiece,
@@ -34,11 +35,12 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A model call has ended. `goes_on` is true when it asked for tools."""
+    """A model call has ended, answered by `card`. `goes_on` is true when it asked for tools."""
 
     turn: int
     usage: Usage
     goes_on: bool
+    card: Card
 
 
 Happening = ContentChunk | ReasoningChunk | StatusUpdate | ToolCallStart | CallDone | TurnStarted | TurnEnded
@@ -77,7 +79,7 @@ async def run_loop(
         if complete is None:
             raise ModelFault(FaultKind.CUT_SHORT)
         calls = complete.reply.tool_calls
-        yield TurnEnded(turn, complete.usage, goes_on=bool(calls))
+        yield TurnEnded(turn, complete.usage, goes_on=bool(calls), card=complete.card or card)
         transcript.messages.append(complete.reply)
         if not calls:
             return
@@ -92,7 +94,7 @@ async def run_loop(
         settled = len(transcript.messages)
 
 
-def _happening(piece: TextPiece | ReasoningPiece | ToolCallDetected | Retrying, turn: int) -> Happening:
+def _happening(piece: TextPiece | ReasoningPiece | ToolCallDetected | Retrying | NextCard, turn: int) -> Happening:
     match piece:
         case TextPiece(text):
             return ContentChunk(clean(text), turn)
@@ -102,3 +104,5 @@ def _happening(piece: TextPiece | ReasoningPiece | ToolCallDetected | Retrying, 
             return StatusUpdate("tools", f"Preparing {clean(name)[:128]}")
         case Retrying(reason, attempt):
             return StatusUpdate("retrying", f"{reason} Trying again ({attempt}).")
+        case NextCard(reason, card_name):
+            return StatusUpdate("retrying", f"{reason} Asking {card_name} instead.")

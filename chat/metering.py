@@ -74,9 +74,9 @@ class Tab:
         self._lines.append(line)
         return line.credits
 
-    def note_turn(self, turn: int, *, model: str, usage: Usage) -> None:
+    def note_turn(self, turn: int, *, card: Card, usage: Usage) -> None:
         self.turns = turn
-        self.calls.append(Spent(model, usage))
+        self.calls.append(Spent(card.strategy, card.model, usage))
 
     def note_call(self, ended: ToolCallResult) -> None:
         self.tools.append({"ref": ended.id, "name": ended.name, "ok": ended.ok, "duration_ms": ended.duration_ms})
@@ -149,7 +149,7 @@ class Tab:
             turns=self.turns,
             tools=tuple(sorted(self.tools, key=lambda tool: _call_number(tool["ref"]))),
             usage=usage,
-            cost_usd=cost_usd(card.strategy, self.calls, on=timezone.now().date()),
+            cost_usd=cost_usd(self.calls, on=timezone.now().date()),
             timings_ms=timings,
         )
 
