@@ -72,7 +72,7 @@ class PriceInline(admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(ModelCard)
 class ModelCardAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ["name", "strategy", "model", "thinking", "context_tokens"]
+    list_display = ["name", "strategy", "model", "thinking", "context_tokens", "rank"]
     list_filter = ["strategy"]
     search_fields = ["name", "model"]
     inlines = [PriceInline]

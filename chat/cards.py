@@ -14,7 +14,14 @@ from chat.messages import Usage
 from chat.models import ModelCard, ModelPrice
 from chat.strategies.base import Card
 
+MOST_STAND_INS = 2
 _MILLION = Decimal(1_000_000)
+
+
+def cards_for(strategy: str, model: str) -> list[Card]:
+    """The card of a model, and those that stand in for it: the strategy's other cards with a rank, by that rank."""
+    ranked = ModelCard.objects.filter(strategy=strategy, rank__isnull=False).exclude(model=model)
+    return [card_for(strategy, model), *(_card(row) for row in ranked.order_by("rank", "name")[:MOST_STAND_INS])]
 
 
 def card_for(strategy: str, model: str) -> Card:
@@ -22,6 +29,10 @@ def card_for(strategy: str, model: str) -> Card:
     row = ModelCard.objects.filter(strategy=strategy, model=model).first()
     if row is None:
         return Card(name=model, strategy=strategy, model=model)
+    return _card(row)
+
+
+def _card(row: ModelCard) -> Card:
     return Card(row.name, row.strategy, row.model, row.thinking, row.honours_forced_tool)
 
 
@@ -29,15 +40,16 @@ def card_for(strategy: str, model: str) -> Card:
 class Spent:
     """Tokens of one model call, for its cost; the band of a price goes by the size of each prompt."""
 
+    strategy: str
     model: str
     usage: Usage
 
 
-def cost_usd(strategy: str, calls: list[Spent], *, on: date) -> Decimal | None:
+def cost_usd(calls: list[Spent], *, on: date) -> Decimal | None:
     """What the calls cost by the prices of that day, in US dollars. None when a price is not known."""
     sums = Decimal(0)
     for call in calls:
-        price = _price(_bands(strategy, call.model, on, int(time.time() // 60)), call.usage)
+        price = _price(_bands(call.strategy, call.model, on, int(time.time() // 60)), call.usage)
         if price is None:
             return None
         fresh = call.usage.input - call.usage.cached - call.usage.cache_written

@@ -16,6 +16,7 @@ from chat.strategies.base import (
     Card,
     ModelRequest,
     ModelStrategy,
+    NextCard,
     ReasoningPiece,
     Retrying,
     TextPiece,
@@ -36,11 +37,12 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A model call has ended. `goes_on` is true when it asked for tools."""
+    """A model call has ended, answered by `card`. `goes_on` is true when it asked for tools."""
 
     turn: int
     usage: Usage
     goes_on: bool
+    card: Card
 
 
 Happening = ContentChunk | ReasoningChunk | StatusUpdate | ToolCallStart | CallDone | TurnStarted | TurnEnded
@@ -80,7 +82,7 @@ async def run_loop(
         if complete is None:
             raise ModelFault(FaultKind.CUT_SHORT)
         calls = complete.reply.tool_calls
-        yield TurnEnded(turn, complete.usage, goes_on=bool(calls))
+        yield TurnEnded(turn, complete.usage, goes_on=bool(calls), card=complete.card or card)
         transcript.messages.append(replace(complete.reply, text=unmarked(complete.reply.text)))
         if not calls:
             return
@@ -113,7 +115,7 @@ async def _heard(strategy: ModelStrategy, request: ModelRequest, turn: int) -> A
                     yield _happening(piece)
 
 
-def _happening(piece: ReasoningPiece | ToolCallDetected | Retrying) -> Happening:
+def _happening(piece: ReasoningPiece | ToolCallDetected | Retrying | NextCard) -> Happening:
     match piece:
         case ReasoningPiece(text):
             return ReasoningChunk(text)
@@ -121,3 +123,5 @@ def _happening(piece: ReasoningPiece | ToolCallDetected | Retrying) -> Happening
             return StatusUpdate("tools", f"Preparing {clean(name)[:128]}")
         case Retrying(reason, attempt):
             return StatusUpdate("retrying", f"{reason} Trying again ({attempt}).")
+        case NextCard(reason, card_name):
+            return StatusUpdate("retrying", f"{reason} Asking {card_name} instead.")

@@ -79,9 +79,9 @@ class Tab:
         """Tokens of what was said before, whole and as it was sent."""
         self._history = (full, sent)
 
-    def note_turn(self, turn: int, *, model: str, usage: Usage) -> None:
+    def note_turn(self, turn: int, *, card: Card, usage: Usage) -> None:
         self.turns = turn
-        self.calls.append(Spent(model, usage))
+        self.calls.append(Spent(card.strategy, card.model, usage))
 
     def note_call(self, ended: ToolCallResult) -> None:
         self.tools.append({"ref": ended.id, "name": ended.name, "ok": ended.ok, "duration_ms": ended.duration_ms})
@@ -154,7 +154,7 @@ class Tab:
             turns=self.turns,
             tools=tuple(sorted(self.tools, key=lambda tool: _call_number(tool["ref"]))),
             usage=usage,
-            cost_usd=cost_usd(card.strategy, self.calls, on=timezone.now().date()),
+            cost_usd=cost_usd(self.calls, on=timezone.now().date()),
             timings_ms=timings,
             full_history=self._history[0],
             sent_history=self._history[1],

@@ -168,7 +168,7 @@ class Item(models.Model):
 
 
 class ModelCard(models.Model):
-    """One model of a vendor: what it can do and, in dated rows, what it costs us."""
+    """One model of a vendor: what it can do and, in dated rows, what it costs us. `rank` orders the stand-ins."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=80, unique=True)
@@ -177,6 +177,7 @@ class ModelCard(models.Model):
     thinking = models.CharField(max_length=10, default="none", choices=[(c, c) for c in ("none", "adaptive", "manual")])
     honours_forced_tool = models.BooleanField(default=True)
     context_tokens = models.PositiveIntegerField(default=200_000)
+    rank = models.PositiveSmallIntegerField(null=True, blank=True, help_text="When it stands in; empty: never.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["strategy", "model"], name="one_card_for_a_model")]

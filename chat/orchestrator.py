@@ -29,10 +29,11 @@ from klerai.database import in_database
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who answers: a strategy and the card it drives."""
+    """Who answers: a strategy and the card it drives, and those asked in order when that one cannot."""
 
     strategy: ModelStrategy
     card: Card
+    spares: tuple[Route, ...] = ()
 
 
 Step = Event | CallDone | Answered
@@ -63,8 +64,8 @@ async def answer(
                 case TurnStarted(turn):
                     words.clear()
                     yield StatusUpdate("model", "Thinking" if turn == 1 else "Reading the results")
-                case TurnEnded(turn, usage):
-                    tab.note_turn(turn, model=route.card.model, usage=usage)  # a vendor's own name may be a dated one
+                case TurnEnded(turn, usage, card=card):
+                    tab.note_turn(turn, card=card, usage=usage)  # by our name: a vendor's own may be a dated one
                 case ContentChunk(text=text):
                     words.append(text)
                     tab.timings.note_text()

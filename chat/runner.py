@@ -38,6 +38,7 @@ from chat.models import Run
 from chat.orchestrator import Route, answer
 from chat.profiles import Profile
 from chat.strategies.base import Card
+from chat.strategies.in_order import InOrder
 from chat.tools.base import Tool
 from chat.tools.executor import CallDone
 from klerai.database import in_database
@@ -151,22 +152,23 @@ class Runner:
         with about_run(live.run.run_id):
             try:
                 route = self._route(live.run)
-                ending = await self._ending(live, route)
+                models = InOrder([(one.strategy, one.card) for one in (route, *route.spares)])
+                ending = await self._ending(live, models)
                 live.is_ending = True
                 failpoint("before_flush")
                 if live.why is not Why.LOST:
-                    await self._end(live, ending, route.card)
+                    await self._end(live, ending, models.card)
             finally:
                 self._live.pop(live.run.pk, None)
                 if not live.channel.is_closed:  # its end could not be written: without a heartbeat the sweeper makes it
                     self._log.close(live.channel, None)
 
-    async def _ending(self, live: Live, route: Route) -> Ending:
+    async def _ending(self, live: Live, models: InOrder) -> Ending:
         profile = self._profiles[live.run.mode]
         seconds = profile.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._answer(live, route, profile)
+                return await self._answer(live, Route(models, models.card), profile)
         except TimeoutError:
             return Failed(
                 "deadline_exceeded",
@@ -183,7 +185,7 @@ class Runner:
             )
         except ModelFault as fault:
             logger.warning("model_failed", kind=fault.kind, detail=fault.detail[:500])
-            return _model_failure(live, fault)
+            return _model_failure(live, fault, models.tried)
         except asyncio.CancelledError:
             return self._cancelled(live)
         except Exception:
@@ -255,13 +257,14 @@ def _end(run: Run, ending: Ending, tab: Tab, card: Card) -> Logged:
     return end_run(run, ending, Bill(tab.lines, tab.facts(card)))
 
 
-def _model_failure(live: Live, fault: ModelFault) -> Failed:
+def _model_failure(live: Live, fault: ModelFault, tried: int) -> Failed:
     if live.tab.is_out_of_credits and not live.channel.has_words:
         return OUT_OF_CREDITS
+    told = f" {tried} models were tried." if tried > 1 else ""
     return Failed(
         "model_unavailable",
-        "The model did not answer. Nothing was charged. Try again.",
-        details={"reason": str(fault.kind)},
+        f"The model did not answer.{told} Nothing was charged. Try again.",
+        details={"reason": str(fault.kind), "models_tried": tried},
     )
 
 

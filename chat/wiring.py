@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from django.conf import settings
 
-from chat.cards import card_for
+from chat.cards import card_for, cards_for
 from chat.eventlog import EventLog
 from chat.memory.summariser import Summariser
 from chat.models import Run
@@ -75,18 +75,24 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.route.strategy.aclose()
+        for strategy in {self.route.strategy, *(spare.strategy for spare in self.route.spares)}:
+            await strategy.aclose()
         await self.log.aclose()
 
 
 def choose_route() -> Route:
-    """The strategy the settings ask for; `auto` takes Anthropic when it is configured, else the one without a key."""
+    """The strategy the settings ask for; `auto` takes Anthropic when it is configured, else the one without a key.
+
+    What stands in for a vendor's model is another model of that vendor, never the offline strategy.
+    """
     name = settings.STRATEGY
     if name == "auto":
         name = "anthropic" if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL else "offline"
     match name:
         case "anthropic":
-            return Route(Retrying(_anthropic()), card_for("anthropic", settings.ANTHROPIC_MODEL))
+            claude = Retrying(_anthropic())
+            first, *others = cards_for("anthropic", settings.ANTHROPIC_MODEL)
+            return Route(claude, first, tuple(Route(claude, card) for card in others))
         case _:
             return Route(Offline(), card_for("offline", "offline"))
 

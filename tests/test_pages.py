@@ -146,7 +146,7 @@ def test_a_failed_question_says_what_happened_what_it_cost_and_what_to_do(
         run_id = str(uuid.uuid4())
         alice.refused("Will this be answered?", status=503, run_id=run_id)
         piece = alice.get(f"/chat/runs/{run_id}/")
-        assert "The model did not answer. Nothing was charged." in words(piece)
+        assert "The model did not answer. 3 models were tried. Nothing was charged." in words(piece)
         assert "0 credits · failed, not charged" in words(piece)
         assert re.search(r"<button[^>]*data-again>.*Retry</button>", piece.text, re.DOTALL)
         receipt = words(alice.get(f"/billing/receipts/{run_id}/"))

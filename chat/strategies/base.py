@@ -69,19 +69,28 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
+class NextCard:
+    """A card could not answer and the one with this name is asked in its place."""
+
+    reason: str
+    card_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnComplete:
     """The whole turn. It is the last thing a stream yields; the run goes on if the reply asks for tools.
 
-    `is_cut` is true when the vendor stopped at max_tokens.
+    `is_cut` is true when the vendor stopped at max_tokens; `card` is the one that answered, where there were several.
     """
 
     reply: AssistantMessage
     usage: Usage
     model: str
     is_cut: bool = False
+    card: Card | None = None
 
 
-StrategyEvent = TextPiece | ReasoningPiece | ToolCallDetected | Retrying | TurnComplete
+StrategyEvent = TextPiece | ReasoningPiece | ToolCallDetected | Retrying | NextCard | TurnComplete
 
 
 class ModelStrategy(Protocol):

@@ -67,4 +67,7 @@ def _heading(code: str, details: Mapping[str, Any]) -> str:
 
 
 def _sentence(code: str, run: Run) -> str:
+    tried = (run.error or {}).get("details", {}).get("models_tried", 1)
+    if code == "model_unavailable" and tried > 1:
+        return f"{tried} models were tried. Nothing was charged."
     return _SENTENCES.get(code, f"Nothing was charged. Number {run.run_id} helps us to find it.")
