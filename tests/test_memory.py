@@ -75,6 +75,30 @@ def test_a_big_result_is_sent_whole_once_and_then_as_a_summary_under_its_id(
     assert 0 < tokens["sent_history"] < tokens["full_history"] * 0.1
 
 
+def test_ten_questions_with_big_results_send_at_most_two_fifths_of_the_full_track(
+    shop: str, anthropic_fake: AnthropicFake
+) -> None:
+    reads = [calls(Call("reads_orders", {})), says(LONG)]
+    opens = [calls(Call("retrieve_full_context", {"id": "q1-t1"})), says("Here it is.")]
+    anthropic_fake.script(*reads * 9, *opens)
+    with nothing_breaks(), by_key(shop) as alice:
+        grant(alice.person, amount=200, reason="To ask often")
+        conversation, receipts = None, []
+        for number in range(1, 10):
+            answer = ask(alice, f"Question {number}?", conversation)
+            conversation = answer["conversation_id"]
+            receipts.append(answer["receipt"])
+        last = ask(alice, "Show me the full result from earlier.", conversation)
+        memory = alice.get(f"/api/conversations/{conversation}/memory").json()
+    tokens = [receipt["tokens"] for receipt in (*receipts, last["receipt"])]
+    opened = next(item for item in memory["items"] if item["ref"] == "q10-t1")
+    reading = sum(each["sent_history"] for each in tokens) + opened["tokens"]
+    assert reading <= 0.4 * sum(each["full_history"] for each in tokens)
+    assert PAGE[:15_000] in _last_result(sent(anthropic_fake)[-1])
+    assert next(item for item in memory["items"] if item["ref"] == "q1-t1")["reopened"] == ["q10"]
+    assert memory["tokens"]["summarised"] <= 0.4 * memory["tokens"]["full"]
+
+
 def test_an_item_is_opened_again_by_its_id_a_page_at_a_time(shop: str, anthropic_fake: AnthropicFake) -> None:
     anthropic_fake.script(
         calls(Call("reads_orders", {})),

@@ -9,6 +9,7 @@ from typing import Any
 
 from chat.errors import TemporaryGone
 from chat.memory.recall import past_run, tokens_of
+from chat.memory.summary import QUESTION, RESULT, mechanical
 from chat.memory.tokens import count
 from chat.memory.working import FOLDED, Remembered, fold_line, folded, working_messages
 from chat.models import Conversation, Item, Run
@@ -36,6 +37,12 @@ class Pair:
     @property
     def is_same(self) -> bool:
         return self.remembered.summary is None
+
+    @property
+    def is_mechanical(self) -> bool:
+        """Whether the summary was made without a model: there is none, it has not answered yet, or it failed."""
+        size = QUESTION if self.item.kind == Item.Kind.QUERY else RESULT
+        return not self.is_same and self.item.summary == mechanical(self.item.content, size)
 
     @property
     def text(self) -> str:
