@@ -12,7 +12,7 @@ NO_ANSWER = "[There was no answer to this.]"
 
 def recall(run: Run, profile: Profile) -> list[Message]:
     """The last messages of the branch that the run's question follows, within the mode's window."""
-    past = branch_to(run.parent)[-(profile.window // 2) :]
+    past = branch_to(run.parent, last=profile.window // 2)
     items = items_of(past)
     messages: list[Message] = []
     for earlier in past:
