@@ -173,9 +173,10 @@ WITH talk AS (
     ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, query_counter = excluded.query_counter,
         tip_id = excluded.tip_id, updated_at = excluded.updated_at
 ), begun AS (
-    INSERT INTO chat_run (id, run_id, person_id, conversation_id, number, parent_id, mode, state, asked, has_tools,
-        is_temporary, ceiling_credits, attempt, last_seq, lease_until, model, citations, summary_tokens, created_at)
-    VALUES (%(id)s, %(run_id)s, %(person)s, %(talk)s, %(number)s, %(parent)s, %(mode)s, 'running', %(asked)s,
+    INSERT INTO chat_run (id, run_id, person_id, conversation_id, number, parent_id, depth, mode, state, asked,
+        has_tools, is_temporary, ceiling_credits, attempt, last_seq, lease_until, model, citations, summary_tokens,
+        created_at)
+    VALUES (%(id)s, %(run_id)s, %(person)s, %(talk)s, %(number)s, %(parent)s, %(depth)s, %(mode)s, 'running', %(asked)s,
         %(has_tools)s, %(is_temporary)s, %(ceiling)s, 1, 0, %(lease_until)s, '', '[]', 0, %(now)s)
 )
 INSERT INTO chat_item
@@ -197,13 +198,15 @@ def _insert(
 ) -> Run:
     """Run, query and the conversation's new end in one statement. Its row is locked or new: its counter may be read."""
     now = timezone.now()
+    parent = _parent(question, conversation)
     run = Run(
         id=run_key,
         run_id=question.run_id,
         person=person,
         conversation_id=conversation.pk if conversation else uuid.uuid4(),
         number=conversation.query_counter + 1 if conversation else 1,
-        parent=_parent(question, conversation),
+        parent=parent,
+        depth=parent.depth + 1 if parent else 1,
         mode=mode,
         asked=question.asked,
         has_tools=question.has_tools,
@@ -227,6 +230,7 @@ def _values(run: Run, message: str) -> dict[str, Any]:
         "title": _title(message),
         "number": run.number,
         "parent": run.parent_id,
+        "depth": run.depth,
         "mode": run.mode,
         "asked": run.asked,
         "has_tools": run.has_tools,

@@ -39,7 +39,7 @@ class Run(models.Model):
 
     `id` is ours and keys the ledger; `run_id` is the client's and unique for a person. `attempt` is the fence: only
     the process that holds it may write. `asked` is the body the client sent, as a hash, so that a repeated request
-    is told from a different one.
+    is told from a different one. `depth` counts the questions of its branch, from the first one to this.
     """
 
     class State(models.TextChoices):
@@ -59,6 +59,7 @@ class Run(models.Model):
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField()
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
+    depth = models.PositiveIntegerField(default=1)
     mode = models.CharField(max_length=20)
     state = models.CharField(max_length=12, choices=State.choices, default=State.RUNNING)
     asked = models.CharField(max_length=64)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from chat.models import Conversation, Item, Run
 from chat.vault import vault
@@ -40,17 +40,42 @@ def live_or_same(person: Person, run_id: UUID) -> list[Run]:
     return list(Run.objects.raw(f"{wanted} ORDER BY created_at", [person.pk, run_id]))
 
 
-def branch_to(tip: Run | None) -> list[Run]:
-    """The runs from the first question to `tip`, oldest first."""
+_BRANCH = """
+WITH RECURSIVE branch AS (
+    SELECT * FROM chat_run WHERE id = %(tip)s
+    UNION ALL
+    SELECT parent.* FROM chat_run parent JOIN branch ON parent.id = branch.parent_id WHERE parent.depth > %(above)s
+)
+SELECT * FROM branch ORDER BY depth
+"""
+
+
+def branch_to(tip: Run | None, *, last: int | None = None) -> list[Run]:
+    """The runs from the first question to `tip`, oldest first, or the `last` of them.
+
+    Only these are read, however long the conversation is and however many versions it has.
+    """
     if tip is None:
         return []
-    by_id = {run.pk: run for run in Run.objects.filter(conversation=tip.conversation_id, number__lte=tip.number)}
-    path: list[Run] = []
-    step: Run | None = by_id.get(tip.pk)
-    while step is not None:
-        path.append(step)
-        step = by_id.get(step.parent_id) if step.parent_id else None
-    return path[::-1]
+    above = 0 if last is None else tip.depth - last
+    return list(Run.objects.raw(_BRANCH, {"tip": tip.pk, "above": above}))
+
+
+_NEWEST_END = """
+WITH RECURSIVE walk AS (
+    SELECT id, depth FROM chat_run WHERE id = %s
+    UNION ALL
+    SELECT child.id, child.depth FROM walk, LATERAL (
+        SELECT id, depth FROM chat_run WHERE parent_id = walk.id ORDER BY number DESC LIMIT 1) child
+)
+SELECT run.* FROM chat_run run WHERE id = (SELECT id FROM walk ORDER BY depth DESC LIMIT 1)
+"""
+
+
+def newest_end(run: Run) -> Run:
+    """The end of the branch that goes through `run` and takes the newest version after it."""
+    (end,) = Run.objects.raw(_NEWEST_END, [run.pk])
+    return end
 
 
 def branch_shown(conversation: Conversation) -> list[Run]:
@@ -58,10 +83,14 @@ def branch_shown(conversation: Conversation) -> list[Run]:
     return branch_to(conversation.tip)
 
 
-def siblings_in(conversation: Conversation) -> dict[str, list[str]]:
-    """For each query that has versions: the queries that follow the same parent, itself included."""
+def siblings_in(conversation: Conversation, *, of: Sequence[Run] | None = None) -> dict[str, list[str]]:
+    """For each query that has versions, or each `of` these: those that follow the same parent, itself included."""
+    runs = conversation.runs.order_by("number")
+    if of is not None:
+        follows = Q(parent__in=[run.parent_id for run in of if run.parent_id])
+        runs = runs.filter(follows | Q(parent=None) if any(run.parent_id is None for run in of) else follows)
     by_parent: defaultdict[UUID | None, list[str]] = defaultdict(list)
-    for number, parent in conversation.runs.order_by("number").values_list("number", "parent_id"):
+    for number, parent in runs.values_list("number", "parent_id"):
         by_parent[parent].append(f"q{number}")
     return {ref: versions for versions in by_parent.values() if len(versions) > 1 for ref in versions}
 

@@ -10,6 +10,8 @@ import pytest
 from django.test import override_settings
 
 from billing.credits import grant
+from chat.memory.working import PastRun, Remembered, reach, working_messages
+from chat.messages import UserMessage
 from chat.models import Item, Run
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
@@ -180,6 +182,21 @@ def test_the_prompts_beginning_stays_the_same_to_the_byte_between_two_folds(
     assert "[ID:q5] Question 5? → [ID:q5-r] Answer 5." in folded
     assert "[ID:q6]" not in folded
     assert all(body["system"] == sent(anthropic_fake)[0]["system"] for body in sent(anthropic_fake))
+
+
+def test_of_a_very_long_conversation_the_newest_folded_questions_have_a_line_each() -> None:
+    past = [
+        PastRun(Remembered(f"q{n}", f"Question {n}?"), (), Remembered(f"q{n}-r", f"Answer {n}.")) for n in range(1, 301)
+    ]
+    whole = working_messages(past, window=20)
+    near = working_messages(past[-reach(20) :], window=20, before=300 - reach(20))
+    assert near == whole
+    fold = whole[0]
+    assert isinstance(fold, UserMessage)
+    assert "(250 more questions came before these" in fold.text
+    assert "[ID:q251] Question 251?" in fold.text
+    assert "[ID:q250]" not in fold.text
+    assert len(whole) == 1 + 2 * 10
 
 
 def test_the_question_stands_with_the_persons_own_date_and_nothing_before_it_does(

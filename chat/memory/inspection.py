@@ -11,7 +11,7 @@ from chat.errors import TemporaryGone
 from chat.memory.recall import past_run, tokens_of
 from chat.memory.summary import QUESTION, RESULT, mechanical
 from chat.memory.tokens import count
-from chat.memory.working import FOLDED, Remembered, fold_line, folded, working_messages
+from chat.memory.working import MOST_LINES, Remembered, fold_line, fold_text, folded, working_messages
 from chat.models import Conversation, Item, Run
 from chat.profiles import PROFILES
 from chat.queries import branch_shown, is_gone, items_of
@@ -107,10 +107,10 @@ def inspect(conversation: Conversation) -> Inspection:
         for item in items[run.pk]
         if item.kind != Item.Kind.PARTIAL
     ]
-    lines = tuple(fold_line(run) for run in past[:old])
+    lines = tuple(fold_line(run) for run in past[:old][-MOST_LINES:])
     return Inspection(
         pairs=tuple(pairs),
-        fold=Fold(lines, count("\n".join([FOLDED, *lines]))) if lines else None,
+        fold=Fold(lines, count(fold_text(past[:old]))) if lines else None,
         asked=tuple(_asked(run, items[run.pk]) for run in runs if run.receipt is not None),
         full=sum(pair.item.tokens for pair in pairs if not pair.item.reopens),
         summarised=tokens_of(messages),

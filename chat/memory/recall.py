@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models import F
 
 from chat.memory.tokens import count
-from chat.memory.working import PastRun, Remembered, folded, working_messages
+from chat.memory.working import PastRun, Remembered, folded, reach, working_messages
 from chat.messages import AssistantMessage, Message, UserMessage
 from chat.models import Item, Run
 from chat.profiles import Profile
@@ -28,13 +29,27 @@ class Recalled:
 
 def recall(run: Run, profile: Profile) -> Recalled:
     """What the model is sent of the branch that the run's question follows."""
-    past = branch_to(run.parent)  # all of them have items: a conversation whose words are gone is not asked in
-    if folded(len(past), window=profile.window) > folded(len(past) - 1, window=profile.window):
+    if run.parent is None:
+        return Recalled()
+    past = branch_to(run.parent, last=reach(profile.window))
+    before = run.parent.depth - len(past)
+    depth, window = run.parent.depth, profile.window
+    if folded(depth, window=window) > folded(depth - 1, window=window):
         let_late_summaries_in(past)
     items = items_of(past)
-    messages = working_messages([past_run(items[earlier.pk]) for earlier in past], window=profile.window)
-    full = sum(item.tokens for earlier in past for item in items[earlier.pk] if _is_kept(item))
-    return Recalled(tuple(messages), full, tokens_of(messages))
+    messages = working_messages([past_run(items[earlier.pk]) for earlier in past], window=window, before=before)
+    return Recalled(tuple(messages), _full_tokens(past, items), tokens_of(messages))
+
+
+def _full_tokens(past: Sequence[Run], items: Mapping[UUID, Sequence[Item]]) -> int:
+    """The full track so far: what the newest receipt says came before its run, and what was said since."""
+    full = 0
+    for earlier in reversed(past):
+        full += sum(item.tokens for item in items[earlier.pk] if _is_kept(item))
+        before: int = ((earlier.receipt or {}).get("tokens") or {}).get("full_history", 0)
+        if before:
+            return full + before
+    return full
 
 
 def _is_kept(item: Item) -> bool:

@@ -16,6 +16,8 @@ from chat.messages import AssistantMessage, Message, UserMessage
 NO_ANSWER = "[There was no answer to this.]"
 FOLDED = "Earlier in this conversation, a line for each question. Everything can be read whole by its ID."
 FOUND = "Found for this question:"
+STEP = 5
+MOST_LINES = 40
 _LINE_CHARACTERS = 160
 
 
@@ -59,20 +61,36 @@ def folded(runs: int, *, window: int) -> int:
 
     When the window holds 10 messages more than its size, what is over folds at once: 5 runs at a time.
     """
-    size, step = window // 2, 5
-    return max(0, (runs - size) // step * step)
+    return max(0, (runs - window // 2) // STEP * STEP)
 
 
-def working_messages(past: Sequence[PastRun], *, window: int) -> list[Message]:
-    """The summarised track: fold lines of the oldest runs, then question and answer of each run of the window."""
-    old = folded(len(past), window=window)
+def reach(window: int) -> int:
+    """How many of the newest runs working messages are made of, at the most."""
+    return window // 2 + STEP + MOST_LINES
+
+
+def working_messages(past: Sequence[PastRun], *, window: int, before: int = 0) -> list[Message]:
+    """The summarised track: fold lines of the oldest runs, then question and answer of each run of the window.
+
+    `before` counts the runs that came before those in `past`, which are out of reach of a line of their own.
+    """
+    old = folded(before + len(past), window=window) - before
     messages: list[Message] = []
-    if old:
-        messages.append(UserMessage("\n".join([FOLDED, *map(fold_line, past[:old])])))
-    for run in past[old:]:
+    if old > 0:
+        messages.append(UserMessage(fold_text(past[:old], before=before)))
+    for run in past[max(0, old) :]:
         messages.append(UserMessage(_asked(run)))
         messages.append(AssistantMessage(run.response.line if run.response else NO_ANSWER))
     return messages
+
+
+def fold_text(past: Sequence[PastRun], *, before: int = 0) -> str:
+    """The lines of the folded runs, as many of the newest as there may be."""
+    unsaid = before + max(0, len(past) - MOST_LINES)
+    lines = [FOLDED]
+    if unsaid:
+        lines.append(f"({unsaid} more questions came before these; their IDs begin with q1 and q1-r.)")
+    return "\n".join([*lines, *map(fold_line, past[-MOST_LINES:])])
 
 
 def _asked(run: PastRun) -> str:

@@ -28,7 +28,7 @@ from klerai.api import ApiError
 
 TRACKS = ("full", "summarised")
 CLAMPED_FROM = 320
-SHOWN_CHARACTERS = 20_000
+SHOWN_CHARACTERS = 2_000
 
 
 class Memory(APIView):

@@ -56,16 +56,14 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """The branch shown last, or with `?at=3` the newest one through q3."""
+    """The end of the branch shown last, or with `?at=3` of the newest one through q3; `?last=60` shows more of it."""
     found = conversation_of(person_of(request), conversation_id)
     if found is None:
         raise Http404
     if is_gone(found):
         return gone_page(request)
-    at = request.GET.get("at", "")
-    return _conversation_page(
-        request, found, branch_through(found, int(at) if at.isdecimal() and len(at) < 9 else None)
-    )
+    last = max(SHOWN_RUNS, _number(request, "last") or 0)
+    return _conversation_page(request, found, branch_through(found, _number(request, "at"), last=last))
 
 
 @never_cache
@@ -92,9 +90,13 @@ def sidebar(request: HttpRequest) -> HttpResponse:
     return render(request, "sidebar.html", {"sidebar": sidebar_of(person_of(request), current=current)})
 
 
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 9 else None
+
+
 def _conversation_page(request: HttpRequest, shown: Conversation | None, branch: list[Run]) -> HttpResponse:
     person = person_of(request)
-    recent = branch if "all" in request.GET else branch[-SHOWN_RUNS:]
     beside = sidebar_of(person, current=shown.pk if shown else None)
     modes = _modes()
     wanted = shown.mode if shown else DEFAULT_MODE
@@ -104,9 +106,10 @@ def _conversation_page(request: HttpRequest, shown: Conversation | None, branch:
         "is_temporary": shown is not None and shown.is_temporary,
         "keeps_nothing": settings.CONVERSATION_STORAGE == "memory",
         "is_pinned": shown is not None and shown.is_pinned,
-        "runs": thread_of(shown, recent) if shown else [],
-        "earlier": len(branch) - len(recent),
-        "is_running": any(run.is_live for run in recent),
+        "runs": thread_of(shown, branch) if shown else [],
+        "earlier": branch[0].depth - 1 if branch else 0,
+        "earlier_url": _earlier_url(request, branch),
+        "is_running": any(run.is_live for run in branch),
         "modes": modes,
         "mode": next((mode for mode in modes if mode.name == wanted and mode.is_available), modes[0]),
         "quote": _quote(person, beside.purse),
@@ -115,6 +118,15 @@ def _conversation_page(request: HttpRequest, shown: Conversation | None, branch:
         "is_offline": is_offline(),
     }
     return framed(request, "chat/conversation.html", context, sidebar=beside)
+
+
+def _earlier_url(request: HttpRequest, branch: list[Run]) -> str:
+    """The same page with more of the branch, at the question that is the first one now."""
+    if not branch:
+        return ""
+    more = request.GET.copy()
+    more["last"] = str(len(branch) + SHOWN_RUNS)
+    return f"?{more.urlencode()}#{branch[0].query_ref}"
 
 
 def _prices() -> list[PriceLabel]:

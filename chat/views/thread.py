@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_to, items_of, siblings_in
+from chat.queries import branch_to, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
 from chat.templatetags.page import credits, duration
 from chat.views.notices import Notice, notice_of
@@ -70,27 +70,21 @@ class RunView:
     versions: Versions | None
 
 
-def branch_through(conversation: Conversation, number: int | None) -> list[Run]:
-    """The branch shown last, or the newest one that goes through the question with this number."""
-    by_parent: dict[UUID | None, list[Run]] = {}
-    chosen: Run | None = None
-    for run in conversation.runs.order_by("number"):
-        by_parent.setdefault(run.parent_id, []).append(run)
-        if run.number == number:
-            chosen = run
+def branch_through(conversation: Conversation, number: int | None, *, last: int) -> list[Run]:
+    """The end of the branch shown last, or of the newest one that goes through this question, which is then in it."""
+    chosen = None if number is None else conversation.runs.filter(number=number).first()
     if chosen is None:
-        return branch_to(conversation.tip)
-    tip = chosen
-    while children := by_parent.get(tip.pk):
-        tip = children[-1]
-    return branch_to(tip)
+        return branch_to(conversation.tip, last=last)
+    tip = newest_end(chosen)
+    return branch_to(tip, last=max(last, tip.depth - chosen.depth + 1))
 
 
 def thread_of(conversation: Conversation, runs: Sequence[Run]) -> list[RunView]:
     """The given runs of one branch, ready to be shown."""
     items = items_of(runs)
-    versions = siblings_in(conversation)
-    parents = dict(conversation.runs.values_list("pk", "number"))
+    versions = siblings_in(conversation, of=runs)
+    follows = [run.parent_id for run in runs if run.parent_id]
+    parents = dict(conversation.runs.filter(pk__in=follows).values_list("pk", "number"))
     return [_view(run, items.get(run.pk, []), versions, parents) for run in runs]
 
 

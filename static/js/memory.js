@@ -14,7 +14,7 @@ for (const [start, end] of [["pointerover", "pointerout"], ["focusin", "focusout
 tracks?.addEventListener("click", (event) => {
   const link = event.target.closest("[data-whole]");
   const clamped = link?.parentElement.querySelector(".clamped");
-  if (!clamped || clamped.textContent.length >= 20_000) return; // longer than what came with the page: the link fetches it
+  if (!clamped || clamped.textContent.length >= 2_000) return; // longer than what came with the page: the link fetches it
   event.preventDefault();
   clamped.classList.remove("clamped");
   link.remove();
