@@ -81,7 +81,10 @@ class _Website(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         drained = asyncio.create_task(self.lifespan.state["runtime"].drain())
         await super().shutdown(sockets=sockets)
-        await drained
+        if self.force_exit:  # asked a second time: what still runs is left to the sweeper
+            drained.cancel()
+        with suppress(asyncio.CancelledError):
+            await drained
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
