@@ -81,14 +81,11 @@ class Runtime:
 
 
 def choose_route() -> Route:
-    """The strategy the settings ask for; `auto` takes Anthropic when it is configured, else the one without a key.
+    """The strategy the settings ask for.
 
     What stands in for a vendor's model is another model of that vendor, never the offline strategy.
     """
-    name = settings.STRATEGY
-    if name == "auto":
-        name = "anthropic" if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL else "offline"
-    match name:
+    match settings.STRATEGY:
         case "anthropic":
             claude = Retrying(_anthropic())
             first, *others = cards_for("anthropic", settings.ANTHROPIC_MODEL)

@@ -273,6 +273,8 @@ ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
 ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")
 CONVERSATION_STORAGE = env.choice("KLERAI_CONVERSATION_STORAGE", "database", ("database", "memory"))
 SMALL_MODEL = env.text("SMALL_MODEL", "")
+if STRATEGY == "auto":
+    STRATEGY = "anthropic" if ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL else "offline"
 if STRATEGY == "anthropic" and not (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL):
     raise BadSetting("ANTHROPIC_API_KEY", "is missing, and KLERAI_STRATEGY=anthropic needs it.")
 

@@ -69,7 +69,7 @@ def _settable() -> list[Part]:
     return [
         Part(
             "Anthropic",
-            "on" if settings.ANTHROPIC_API_KEY else "off",
+            "on" if settings.STRATEGY == "anthropic" else "off",
             "Answers in full sentences by a Claude model.",
             variable="ANTHROPIC_API_KEY",
         ),

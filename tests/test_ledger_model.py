@@ -30,7 +30,7 @@ STARTS = [  # clocks that change, months and years that end
     datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC),
 ]
 STEPS = [timedelta(seconds=1), timedelta(hours=1), timedelta(hours=25), timedelta(days=31), timedelta(hours=-30)]
-EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "50" if os.environ.get("KLERAI_THOROUGH") == "1" else "25"))
 
 
 @dataclass

@@ -86,8 +86,8 @@ function started({ conversation_id: id }) {
   if (!page.dataset.conversationId) {
     page.dataset.conversationId = id;
     composer.belongTo(id);
+    name(composer.isTemporary ? "Temporary conversation" : live.message);
     composer.settleTemporary();
-    name(live.message);
     menu.show();
     refreshSidebar();
   }
