@@ -124,6 +124,7 @@ def assert_sound(environment: dict[str, str], *commands: str) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_after_kill_9_in_mid_run_the_run_is_interrupted_and_everything_adds_up(
     environment: dict[str, str], alice: dict[str, str], anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from django.db import connection
 
 from chat.models import Conversation, Run
@@ -98,6 +99,7 @@ def test_deleting_it_forgets_its_words(vendor_server: str, anthropic_fake: Anthr
     assert not Conversation.objects.filter(pk=conversation).exists()
 
 
+@pytest.mark.thorough
 def test_after_a_restart_it_is_gone_and_says_so(anthropic_fake: AnthropicFake, tmp_path: Path) -> None:
     environment = vendor_environment(anthropic_fake.url)
     with server_process(tmp_path, name="first", **environment) as first, by_key(first.url) as alice:

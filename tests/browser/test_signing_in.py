@@ -106,6 +106,7 @@ def test_the_pages_of_signing_in_have_no_barriers(visit: OpenVisit, theme: Liter
     assert not wrong
 
 
+@pytest.mark.thorough
 def test_setting_up_and_signing_in_work_without_script(visit: OpenVisit) -> None:
     robin = make_robin()
     there = visit(robin, java_script_enabled=False)
