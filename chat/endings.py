@@ -25,7 +25,7 @@ from chat.events import (
     ToolCallStart,
     payload,
 )
-from chat.memory.summary import mechanical
+from chat.memory.summary import ANSWER, mechanical
 from chat.memory.tokens import count
 from chat.metering import Facts, receipt, uncharged
 from chat.models import Item, Run
@@ -199,14 +199,15 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
     data = payload(terminal)
     citations = terminal.citations if isinstance(terminal, MessageComplete) and not run.is_temporary else []
     kind = Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE
+    tokens = count(text)
     said = Item(
         conversation_id=run.conversation_id,
         run_id=run.pk,
         ref=run.response_ref,
         kind=kind,
         content=text,
-        summary=mechanical(text),
-        tokens=count(text),
+        summary=mechanical(text, ANSWER, tokens=tokens),
+        tokens=tokens,
         position=RESPONSE_POSITION,
         created_at=timezone.now(),
     )

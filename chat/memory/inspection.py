@@ -9,7 +9,7 @@ from typing import Any
 
 from chat.errors import TemporaryGone
 from chat.memory.recall import past_run, tokens_of
-from chat.memory.summary import QUESTION, RESULT, mechanical
+from chat.memory.summary import ANSWER, QUESTION, RESULT, mechanical
 from chat.memory.tokens import count
 from chat.memory.working import MOST_LINES, Remembered, fold_line, fold_text, folded, working_messages
 from chat.models import Conversation, Item, Run
@@ -41,7 +41,8 @@ class Pair:
     @property
     def is_mechanical(self) -> bool:
         """Whether the summary was made without a model: there is none, it has not answered yet, or it failed."""
-        size = QUESTION if self.item.kind == Item.Kind.QUERY else RESULT
+        sizes = {Item.Kind.QUERY: QUESTION, Item.Kind.RESPONSE: ANSWER}
+        size = sizes.get(Item.Kind(self.item.kind), RESULT)
         return not self.is_same and self.item.summary == mechanical(self.item.content, size)
 
     @property

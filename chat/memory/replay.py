@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from chat.memory.results import fold_results
-from chat.memory.summary import QUESTION, mechanical
+from chat.memory.summary import ANSWER, QUESTION, mechanical
 from chat.memory.tokens import count
 from chat.memory.working import PastRun, Remembered, working_messages
 from chat.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResults, UserMessage
@@ -76,7 +76,7 @@ def _ask(state: _Replay, words: str) -> None:
     """End the run before and begin the next."""
     if state.query is not None:
         ref = f"{state.query.ref}-r"
-        response = Remembered(ref, state.last_words, mechanical(state.last_words)) if state.last_words else None
+        response = Remembered(ref, state.last_words, mechanical(state.last_words, ANSWER)) if state.last_words else None
         state.past.append(PastRun(state.query, tuple(state.tools), response))
         state.items[ref] = state.last_words
     ref = f"q{len(state.past) + 1}"

@@ -27,6 +27,7 @@ class Size:
 
 
 RESULT = Size(short_tokens=60, characters=200, head=80, tail=50)
+ANSWER = Size(short_tokens=150, characters=400, head=220, tail=100)
 QUESTION = Size(short_tokens=400, characters=1_000, head=600, tail=200)
 _READ_FROM_START, _READ_FROM_END = 30_000, 10_000
 _LONGEST_VALUE = 80
@@ -48,9 +49,9 @@ _VALUES = (
 )
 
 
-def mechanical(text: str, size: Size = RESULT) -> str | None:
-    """A summary on one line; None when the text is short enough to be its own."""
-    if _is_short(text, size.short_tokens):
+def mechanical(text: str, size: Size = RESULT, *, tokens: int | None = None) -> str | None:
+    """A summary on one line; None when the text is short enough to be its own. `tokens` spares counting again."""
+    if _is_short(text, size.short_tokens, tokens):
         return None
     read = text[:_READ_FROM_START] + text[_READ_FROM_START:][-_READ_FROM_END:]
     shape = _shape(read)
@@ -61,8 +62,10 @@ def mechanical(text: str, size: Size = RESULT) -> str | None:
     return f"{head}{tail} · {values}" if values else f"{head}{tail}"
 
 
-def _is_short(text: str, tokens: int) -> bool:
-    return len(text) <= tokens or (len(text) <= tokens * 8 and count(text) <= tokens)
+def _is_short(text: str, most: int, tokens: int | None) -> bool:
+    if tokens is not None:
+        return tokens <= most
+    return len(text) <= most or (len(text) <= most * 8 and count(text) <= most)
 
 
 def _values(text: str) -> Iterator[str]:
