@@ -44,10 +44,14 @@ class Vault:
                 self._runs.popitem(last=False)
 
     def note(self, run_key: UUID, events: Sequence[Logged], items: Iterable[Item] = ()) -> None:
-        """Add what happened and what was said or found; a run that has left is not taken in again."""
+        """Add what happened and what was said or found, once, however often it is told.
+
+        A run that has left is not taken in again.
+        """
         with self._lock:
             words = self._runs.get(run_key)
-            if words is not None:
+            last = words.events[-1].seq if words and words.events else 0
+            if words is not None and events and events[-1].seq > last:
                 words.events.extend(events)
                 words.items.extend(items)
 

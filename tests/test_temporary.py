@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from chat.models import Conversation, Run
-from chat.vault import Vault
+from chat.events import Logged
+from chat.models import Conversation, Item, Run
+from chat.vault import Vault, vault
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, calls, says
 from tests.harness.doors import Visitor, by_key, by_session
@@ -99,6 +100,29 @@ def test_deleting_it_forgets_its_words(vendor_server: str, anthropic_fake: Anthr
     assert not Conversation.objects.filter(pk=conversation).exists()
 
 
+def test_when_an_early_question_had_to_leave_the_rest_goes_on(
+    vendor_server: str, anthropic_fake: AnthropicFake
+) -> None:
+    with nothing_breaks(), by_key(vendor_server) as alice:
+        frames, conversation = asked_temporarily(alice, anthropic_fake)
+        anthropic_fake.script(says("Second."), says("Third."))
+        alice.answer("And then?", conversation_id=conversation)
+        vault().forget([run_row(frames[-1].data["receipt"]["run_id"]).pk])
+        third = alice.answer("And after that?", conversation_id=conversation)
+        memory = alice.get(f"/api/conversations/{conversation}/memory").json()
+    assert third["response"] == "Third."
+    assert [item["ref"] for item in memory["items"]] == ["q2", "q2-r", "q3", "q3-r"]
+
+
+def test_what_is_told_twice_is_kept_once() -> None:
+    kept, key = Vault(), Run().pk
+    kept.begin(Item(run_id=key, content="words"))
+    for _ in range(2):
+        kept.note(key, [Logged(1, "run_started", {})], [Item(run_id=key, content="found", position=1)])
+    assert [event.seq for event in kept.events(key) or ()] == [1]
+    assert [item.content for item in kept.items([key])[key]] == ["words", "found"]
+
+
 @pytest.mark.thorough
 def test_after_a_restart_it_is_gone_and_says_so(anthropic_fake: AnthropicFake, tmp_path: Path) -> None:
     environment = vendor_environment(anthropic_fake.url)
@@ -142,8 +166,6 @@ def test_by_setting_every_conversation_is_temporary(anthropic_fake: AnthropicFak
 
 
 def test_a_full_vault_lets_the_oldest_go() -> None:
-    from chat.models import Item
-
     small = Vault(most_runs=2)
     keys = [Run(number=number).pk for number in range(3)]
     for key in keys:

@@ -95,8 +95,9 @@ def inspect(conversation: Conversation) -> Inspection:
     """The memory of the branch shown, as the next question would find it. Raises TemporaryGone."""
     if is_gone(conversation):
         raise TemporaryGone
-    runs = branch_shown(conversation)
-    items = items_of(runs)
+    branch = branch_shown(conversation)
+    items = items_of(branch)
+    runs = [run for run in branch if items[run.pk]]  # a full vault lets old runs go
     past = [past_run(items[run.pk]) for run in runs]
     window = PROFILES[conversation.mode].window
     old = folded(len(past), window=window)

@@ -37,7 +37,8 @@ def recall(run: Run, profile: Profile) -> Recalled:
     if folded(depth, window=window) > folded(depth - 1, window=window):
         let_late_summaries_in(past)
     items = items_of(past)
-    messages = working_messages([past_run(items[earlier.pk]) for earlier in past], window=window, before=before)
+    held = [past_run(items[earlier.pk]) for earlier in past if items[earlier.pk]]  # a full vault lets old runs go
+    messages = working_messages(held, window=window, before=before + len(past) - len(held))
     return Recalled(tuple(messages), _full_tokens(past, items), tokens_of(messages))
 
 
