@@ -55,7 +55,7 @@ def mechanical(text: str, size: Size = RESULT, *, tokens: int | None = None) -> 
         return None
     read = text[:_READ_FROM_START] + text[_READ_FROM_START:][-_READ_FROM_END:]
     shape = _shape(read)
-    head = _cut(shape or " ".join(read[: size.head * 4].split()), size.head)
+    head = cut(shape or " ".join(read[: size.head * 4].split()), size.head)
     tail = "" if shape else f" … {_cut_front(' '.join(read[-size.tail * 4 :].split()), size.tail)}"
     room = size.characters - len(head) - len(tail)
     values = ", ".join(_fitting(_values(read), room=room, known=head + tail))
@@ -129,10 +129,10 @@ def _entry(name: str, value: Any) -> str:
         return f"{name}: {len(value)}"
     if isinstance(value, dict):
         return f"{name}: …"
-    return f"{name}: {_cut(str(value), 30)}"
+    return f"{name}: {cut(str(value), 30)}"
 
 
-def _cut(text: str, length: int) -> str:
+def cut(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     return text[:length].rsplit(" ", 1)[0] + "…"
