@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "klerai.apps.KlerAIConfig",
     "klerai.accounts",
     "billing",
+    "retrieval",
     "chat",
 ]
 

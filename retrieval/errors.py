@@ -1,0 +1,37 @@
+"""What can go wrong with knowledge, worded for the person who meets it.
+
+RetrievalError
+├── NoSuchKnowledgeBase
+├── NoSuchDocument
+├── UnreadableFile       (what a document's `error` says)
+└── EmbedderFailed
+"""
+
+from __future__ import annotations
+
+
+class RetrievalError(Exception):
+    """Something a caller can be told in a sentence: `str(error)`."""
+
+
+class NoSuchKnowledgeBase(RetrievalError):
+    """A slug that this person may not read; whether it exists elsewhere is never said."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"There is no knowledge base “{slug}”.")
+        self.slug = slug
+
+
+class NoSuchDocument(RetrievalError):
+    """A document that this person may not read."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such document.")
+
+
+class UnreadableFile(RetrievalError):
+    """A file that cannot be read, and why, in a sentence."""
+
+
+class EmbedderFailed(RetrievalError):
+    """The embedder is not there, too slow, or gave something that are no vectors. Searching goes on by keyword."""

@@ -1,0 +1,146 @@
+"""Knowledge: bases, their documents, the chunks these are cut into and the vectors of those."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from pgvector.django import VectorField
+
+DEFAULT_SLUG = "default_kb"
+
+
+class KnowledgeBase(models.Model):
+    """Documents that are searched together. Without an owner everybody may read it and only operators write it.
+
+    `embedder` names the one whose vectors are searched; changing over fills the new one's first.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE)
+    slug = models.SlugField(max_length=64)
+    name = models.CharField(max_length=120)
+    embedder = models.CharField(max_length=80, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["owner", "slug"], name="knowledge_base_is_unique_to_its_owner"),
+            models.UniqueConstraint(fields=["slug"], condition=Q(owner=None), name="shared_knowledge_base_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Document(models.Model):
+    """A file or a row of a corpus. `text` is what was read out of it; chunks are ranges of it."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        PROCESSING = "processing"
+        READY = "ready"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="documents")
+    external_id = models.CharField(max_length=300, blank=True)
+    title = models.CharField(max_length=300)
+    source = models.CharField(max_length=300, blank=True)
+    media_type = models.CharField(max_length=100, blank=True)
+    sha256 = models.CharField(max_length=64)
+    bytes = models.BigIntegerField()
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
+    progress = models.PositiveSmallIntegerField(default=0)
+    error = models.TextField(blank=True)
+    text = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "external_id"],
+                condition=~Q(external_id=""),
+                name="external_id_is_unique_in_a_knowledge_base",
+            ),
+            models.CheckConstraint(condition=Q(progress__lte=100), name="document_progress_is_a_percentage"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["knowledge_base", "-created_at"], name="document_newest_first"),
+            models.Index(fields=["knowledge_base", "sha256"], name="document_by_content"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class OriginalPiece(models.Model):
+    """A megabyte of a document as it was uploaded, so that no file ever stands whole in memory."""
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="original")
+    position = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["document", "position"], name="original_piece_is_unique"),
+        ]
+
+
+class Chunk(models.Model):
+    """A passage: the characters `start` to `end` of its document's text, under the headings in `section`.
+
+    `page` counts from 1 where the document has pages. The number is internal; nobody outside sees it.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+")
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="chunks")
+    position = models.PositiveIntegerField()
+    section = models.CharField(max_length=300, blank=True)
+    text = models.TextField()
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    page = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["document", "position"], name="chunk_is_unique"),
+            models.CheckConstraint(condition=Q(end__gte=models.F("start")), name="chunk_is_a_range"),
+        ]
+
+
+class Window(models.Model):
+    """The vector of about 150 words of a chunk, by one embedder; a chunk is as near as its nearest window."""
+
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+")
+    chunk = models.ForeignKey(Chunk, on_delete=models.CASCADE, related_name="windows")
+    embedder = models.CharField(max_length=80)
+    position = models.PositiveSmallIntegerField()
+    vector = VectorField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["chunk", "embedder", "position"], name="window_is_unique"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["knowledge_base", "embedder"], name="window_of_a_knowledge_base"),
+        ]
+
+
+class CachedVector(models.Model):
+    """What an embedder said of a text, by the text's SHA-256, so that unchanged text is never embedded again."""
+
+    embedder = models.CharField(max_length=80)
+    sha256 = models.CharField(max_length=64)
+    vector = VectorField()
+    used_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["embedder", "sha256"], name="cached_vector_is_unique"),
+        ]
