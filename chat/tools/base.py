@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+from chat.sources import Sources
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
@@ -16,6 +18,7 @@ class ToolContext:
     conversation_id: UUID
     run_id: UUID
     results: Mapping[str, str] = field(default_factory=dict)  # what this run's own tools gave, by ID
+    sources: Sources = field(default_factory=Sources)  # the passages found in this run, to be cited by number
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,13 @@ class ToolOutput:
     """A result: `text` for the model, `summary` in one line for the person.
 
     A tool that only opens an item again names it in `reopens`; memory then keeps the ID and `summary`, no copy.
+    `card` is what else stands on its card, as JSON.
     """
 
     text: str
     summary: str
     reopens: str = ""
+    card: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
