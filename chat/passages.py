@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from chat.sources import Source, Sources
@@ -18,15 +18,21 @@ _TITLE = re.compile(r'title="([^"]*)"')
 
 
 def source_of(passage: Passage) -> Source:
-    return Source(
-        title=passage.title,
-        text=passage.text,
-        start=passage.start,
-        end=passage.end,
-        origin="internal",
-        section=passage.section,
-        document_id=str(passage.document_id),
-    )
+    return Source(text=passage.text, **_place(passage))
+
+
+def _place(passage: Passage) -> dict[str, Any]:
+    """Where a passage stands and how it was found; all of a source but its text."""
+    return {
+        "title": passage.title,
+        "section": passage.section,
+        "document_id": str(passage.document_id),
+        "start": passage.start,
+        "end": passage.end,
+        "origin": "internal",
+        "ranks": asdict(passage.ranks),
+        "scores": asdict(passage.scores),
+    }
 
 
 def worded(found: Found, sources: Sources) -> str:
@@ -51,19 +57,7 @@ def told(found: Found) -> str:
 
 def kept(found: Found) -> dict[str, Any]:
     """What a card keeps, so that the passages of a result can be cited again when it is opened again."""
-    return {
-        "sources": [
-            {
-                "title": passage.title,
-                "section": passage.section,
-                "document_id": str(passage.document_id),
-                "start": passage.start,
-                "end": passage.end,
-                "origin": "internal",
-            }
-            for passage in found.passages
-        ]
-    }
+    return {"sources": [_place(passage) for passage in found.passages]}
 
 
 def readmitted(content: str, card: Mapping[str, Any] | None, sources: Sources) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +21,10 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a passage stands: characters `start` to `end` of a document, or an address outside."""
+    """Where a passage stands: characters `start` to `end` of a document, or an address outside.
+
+    `ranks` and `scores` say how the search found it.
+    """
 
     title: str
     text: str
@@ -31,6 +34,8 @@ class Source:
     section: str = ""
     document_id: str | None = None
     url: str | None = None
+    ranks: Mapping[str, int | None] | None = field(default=None, compare=False)
+    scores: Mapping[str, float | None] | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -145,6 +150,7 @@ def citations_of(text: str, cited: Iterable[Source]) -> tuple[dict[str, Any], ..
             "start": source.start,
             "end": source.end,
             "origin": source.origin,
+            **({"ranks": dict(source.ranks), "scores": dict(source.scores or {})} if source.ranks else {}),
         }
         for number, source in enumerate(cited, start=1)
         if f"[{number}]" in text

@@ -1,4 +1,4 @@
-"""Answers from passages without a model: the sentences that share most with the question, quoted under their numbers."""
+"""Answers from passages without a model: sentences that share most with the question, quoted under their numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$|[.!?])+")
 _WORD = re.compile(r"\w{3,}")
 _STEM = 5
 _SAID_ALWAYS = frozenset(
-    "the and for are was were with from that this what when where which who whom whose why how does did can could "
-    "should would will may might must have has had not you your our their its his her any all about into than then "
-    "there here they them please tell show give find say says said know".split()
+    _WORD.findall(
+        "the and for are was were with from that this what when where which who whom whose why how does did can could "
+        "should would will may might must have has had not you your our their its his her any all about into than then "
+        "there here they them please tell show give find say says said know"
+    )
 )
 
 

@@ -11,17 +11,18 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.answer_links import ItemLinks, item_links
+from chat.answer_links import Citation, ItemLinks, item_links, with_citations
 from chat.models import Conversation, Item, Run
 from chat.queries import branch_to, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
 from chat.templatetags.page import credits, duration
+from chat.views.citations import cited_in
 from chat.views.notices import Notice, notice_of
 from chat.views.receipts import ReceiptView, receipt_of
 
 SHOWN_RUNS = 30
 
-_ICONS = {"calculator": "calculator"}
+_ICONS = {"calculator": "calculator", "knowledge_base_search": "search", "rag_search": "search"}
 _RETRYABLE = frozenset({Run.State.FAILED, Run.State.INTERRUPTED, Run.State.BLOCKED})
 
 
@@ -66,6 +67,7 @@ class RunView:
     cards: tuple[Card, ...]
     fold: str
     blocks: tuple[SafeString, ...]
+    citations: tuple[Citation, ...]
     has_answer: bool
     notice: Notice | None
     receipt: ReceiptView | None
@@ -89,7 +91,8 @@ def thread_of(conversation: Conversation, runs: Sequence[Run]) -> list[RunView]:
     parents = dict(conversation.runs.filter(pk__in=follows).values_list("pk", "number"))
     said = {key: _said(found) for key, found in items.items()}
     links = item_links(conversation, (text for words in said.values() for text in words.values()))
-    return [_view(run, items.get(run.pk, []), versions, parents, links) for run in runs]
+    cited = cited_in(runs)
+    return [_view(run, items.get(run.pk, []), versions, parents, links, cited[run.pk]) for run in runs]
 
 
 def _said(items: Sequence[Item]) -> dict[str, str]:
@@ -102,6 +105,7 @@ def _view(
     versions: Mapping[str, Sequence[str]],
     parents: Mapping[UUID, int],
     links: ItemLinks,
+    cited: tuple[Citation, ...],
 ) -> RunView:
     said = _said(items)
     used = [item for item in items if item.kind == Item.Kind.TOOL]
@@ -119,7 +123,8 @@ def _view(
         question=said.get(Item.Kind.QUERY, ""),
         cards=cards,
         fold=_fold(cards),
-        blocks=tuple(mark_safe(links.in_html(block)) for block in render_blocks(text)),
+        blocks=tuple(mark_safe(with_citations(links.in_html(block), cited)) for block in render_blocks(text)),
+        citations=cited,
         has_answer=bool(text),
         notice=notice_of(run),
         receipt=receipt_of(run, {item.ref: item.tool for item in used}),
