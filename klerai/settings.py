@@ -279,5 +279,9 @@ if STRATEGY == "auto":
 if STRATEGY == "anthropic" and not (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL):
     raise BadSetting("ANTHROPIC_API_KEY", "is missing, and KLERAI_STRATEGY=anthropic needs it.")
 
+# Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
+BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
+BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
+
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}
