@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from chat.messages import AssistantMessage, ToolCall, ToolResult, ToolResults, Usage, UserMessage
-from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
 from chat.passages import numbered_in
+from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
 from chat.strategies.spoken_passages import quoted, words_of
 from chat.strategies.spoken_sums import sums_in
 

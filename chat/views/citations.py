@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.db.models.functions import Substr
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
@@ -52,23 +53,37 @@ def passage(request: HttpRequest, run_id: UUID, n: int) -> HttpResponse:
     if run is None or cited is None:
         raise Http404
     document_id = cited["document_id"]
-    document = documents_of(person).filter(pk=document_id).first() if document_id else None
-    slugs = _slugs(person, {document_id}) if document else {}
-    start, end = cited["start"], cited["end"]
+    around = _around(person, document_id, cited["start"], cited["end"]) if document_id else None
+    slugs = _slugs(person, {document_id}) if around else {}
     trail, _, heading = (cited["section"] or "").rpartition(" › ")
-    text = document.text if document else ""
+    before, words, after = around or ("", "", "")
     context = {
         "citation": cited,
         "heading": heading or cited["title"],
         "trail": trail,
-        "is_gone": document_id is not None and document is None,
-        "before": _until(text[max(0, start - AROUND) : start]),
-        "words": text[start:end].strip() or cited["quote"],
-        "after": _from(text[end : end + AROUND]),
+        "is_gone": document_id is not None and around is None,
+        "before": _until(before),
+        "words": words.strip() or cited["quote"],
+        "after": _from(after),
         "found": _stages(cited),
         "href": cited["url"] or (_reader(slugs[document_id], cited) if document_id in slugs else ""),
     }
     return render(request, "chat/passage.html", context)
+
+
+def _around(person: Person, document_id: str, start: int, end: int) -> tuple[str, str, str] | None:
+    """What stands before the passage, the passage, and what comes behind it; a long document stays in the database."""
+    before = min(start, AROUND)
+    return (
+        documents_of(person)
+        .filter(pk=document_id)
+        .values_list(
+            Substr("text", start - before + 1, before),
+            Substr("text", start + 1, end - start),
+            Substr("text", end + 1, AROUND),
+        )
+        .first()
+    )
 
 
 def _slugs(person: Person, document_ids: set[str]) -> dict[str, str]:
