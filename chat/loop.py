@@ -69,15 +69,7 @@ async def run_loop(
         may_call = turn < profile.max_turns and not toolbox.is_spent
         yield TurnStarted(turn)
         complete: TurnComplete | None = None
-        request = ModelRequest(
-            card,
-            transcript.system,
-            tuple(transcript.messages),
-            toolbox.specs,
-            max_tokens=profile.max_tokens,
-            settled=settled,
-            may_call=may_call,
-        )
+        request = _request(transcript, card, toolbox, profile, settled=settled, may_call=may_call)
         failpoint("before_model_call")
         async with aclosing(_heard(strategy, request, turn, Citing(sources))) as pieces:
             async for piece in pieces:
@@ -103,6 +95,20 @@ async def run_loop(
                     yield step
         fold_results(transcript.messages, since=since)
         settled = len(transcript.messages)
+
+
+def _request(
+    transcript: Transcript, card: Card, toolbox: Toolbox, profile: Profile, *, settled: int, may_call: bool
+) -> ModelRequest:
+    return ModelRequest(
+        card,
+        transcript.system,
+        tuple(transcript.messages),
+        toolbox.specs,
+        max_tokens=profile.max_tokens,
+        settled=settled,
+        may_call=may_call,
+    )
 
 
 async def _heard(

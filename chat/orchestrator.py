@@ -73,13 +73,7 @@ async def answer(
         tab.timings.note_retrieval()
     question = UserMessage(message, aside=moment(run.person.zone), material=material)
     transcript = Transcript(profile.prompt, [*past.messages, question])
-    toolbox = Toolbox(
-        offered(tools, profile) if run.has_tools else {},
-        profile=profile,
-        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources),
-        purse=tab,
-        query_ref=run.query_ref,
-    )
+    toolbox = _toolbox(run, tools, profile=profile, tab=tab, sources=sources)
     words: list[str] = []
     happenings = run_loop(
         transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile, sources=sources
@@ -102,6 +96,16 @@ async def answer(
                 case _:
                     yield step
     yield Answered("".join(words), tuple(sources.cited))
+
+
+def _toolbox(run: Run, tools: Mapping[str, Tool], *, profile: Profile, tab: Tab, sources: Sources) -> Toolbox:
+    return Toolbox(
+        offered(tools, profile) if run.has_tools else {},
+        profile=profile,
+        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources),
+        purse=tab,
+        query_ref=run.query_ref,
+    )
 
 
 def offered(tools: Mapping[str, Tool], profile: Profile) -> dict[str, Tool]:
