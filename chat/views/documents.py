@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -26,6 +27,7 @@ from klerai.database import in_database
 from klerai.pagination import NewestFirst
 from retrieval.errors import RetrievalError
 from retrieval.ingestion.accept import accept_upload, delete_document, retry_document
+from retrieval.ingestion.originals import original_piece
 from retrieval.knowledge import Document, documents_in, written, written_document
 
 UPLOAD = {
@@ -79,7 +81,8 @@ class Documents(KnowledgeView):
         files = request.FILES.getlist("file")
         if not files:
             raise invalid({"file": ["Send at least one file in the field “file”, as multipart/form-data."]})
-        documents = [accepted(person, slug, file) for file in files]
+        with transaction.atomic():  # all of them or, when one is refused, none
+            documents = [accepted(person, slug, file) for file in files]
         return Response(
             {"documents": [{"id": str(each.pk), "status": each.status} for each in documents]},
             status=202,
@@ -131,19 +134,18 @@ def found_in(person: Person, slug: str, document_id: UUID) -> Document:
 
 @for_person("GET")
 async def original(request: HttpRequest, person: Person, slug: str, document_id: UUID) -> HttpResponseBase:
-    """The file as it was uploaded, a piece at a time, only ever to be saved."""
+    """The file as it was given, a piece at a time, only ever to be saved."""
     try:
         document = await in_database(found_in, person, slug, document_id)
     except RetrievalError as refusal:
         raise as_api_error(refusal) from refusal
-    first = await in_database(_piece, document, 0)
+    first = await in_database(original_piece, document, 0)
     if first is None:
         raise Http404
-    name = "".join(character for character in document.source or document.title if character.isprintable())
+    name = document.source.rpartition("/")[2] or f"{document.title}.txt"
     headers = {
-        "Content-Disposition": content_disposition_header(True, name.rpartition("/")[2] or "document") or "attachment",
+        "Content-Disposition": content_disposition_header(True, name.replace("\n", " ")) or "attachment",
         "Content-Type": "application/octet-stream",
-        "Content-Length": str(document.bytes),
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox",
         "Cache-Control": "private, no-store",
@@ -157,12 +159,7 @@ async def _pieces(document: Document, first: bytes) -> AsyncGenerator[bytes, Non
     while piece is not None:
         yield piece
         position += 1
-        piece = await in_database(_piece, document, position)
-
-
-def _piece(document: Document, position: int) -> bytes | None:
-    found = document.original.filter(position=position).values_list("data", flat=True).first()
-    return None if found is None else bytes(found)
+        piece = await in_database(original_piece, document, position)
 
 
 _DOCUMENTS = "api/knowledge-bases/<slug:slug>/documents"

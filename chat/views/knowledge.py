@@ -10,7 +10,14 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 
 from klerai.api import ApiError, invalid
-from retrieval.errors import NameRefused, NoSuchDocument, NoSuchKnowledgeBase, RetrievalError, SharedIsReadOnly
+from retrieval.errors import (
+    FileTooLarge,
+    NameRefused,
+    NoSuchDocument,
+    NoSuchKnowledgeBase,
+    RetrievalError,
+    SharedIsReadOnly,
+)
 from retrieval.knowledge import Document, KnowledgeBase, chunk_counts
 
 SHAPE_OF_BASE = {
@@ -52,6 +59,8 @@ def as_api_error(refusal: RetrievalError) -> Exception:
             return Http404()
         case SharedIsReadOnly():
             return ApiError("forbidden", str(refusal), status=403)
+        case FileTooLarge():
+            return ApiError("message_too_long", str(refusal), status=413)
         case NameRefused():
             return invalid({refusal.field: [str(refusal)]})
         case _:

@@ -15,7 +15,7 @@ from chat.views.knowledge import SHAPE_OF_BASE, KnowledgeView, knowledge_base_js
 from klerai.accounts.authentication import requester
 from klerai.pagination import NewestFirst
 from retrieval.knowledge import KnowledgeBase, knowledge_bases_of, read, written
-from retrieval.naming import NAME_CHARACTERS, SLUG_CHARACTERS, delete_knowledge_base, make_knowledge_base, rename
+from retrieval.bases import NAME_CHARACTERS, SLUG_CHARACTERS, delete_knowledge_base, make_knowledge_base, rename
 
 
 class NewKnowledgeBase(serializers.Serializer[Any]):

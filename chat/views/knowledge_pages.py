@@ -18,7 +18,7 @@ from chat.views.frame import framed, person_of
 from klerai.accounts.models import Person
 from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
 from retrieval.knowledge import DEFAULT_SLUG, Contents, KnowledgeBase, contents_of, knowledge_bases_of, read, written
-from retrieval.naming import delete_knowledge_base, make_knowledge_base, rename
+from retrieval.bases import delete_knowledge_base, make_knowledge_base, rename
 
 SHARED = "?shared=1"
 

@@ -13,6 +13,7 @@ from chat.markdown_blocks import split_blocks
 from chat.rendering import render_markdown
 
 MARKDOWN = "text/markdown"
+PASSAGE = "passage"  # the id of the place a citation opens
 
 # Stand in Markdown where the marked range begins and ends, and pass through its renderer as letters.
 _OPEN, _CLOSE = "\ue0f0", "\ue0f1"
@@ -54,7 +55,13 @@ def blocks_of(
         found = [(at, source, _markdown(source, part)) for at, source, part in _parts(text, offset, marked)]
     else:
         found = [(at, source, _plain(source, part, headings)) for at, source, part in _paragraphs(text, offset, marked)]
-    return [Block(at, mark_safe(html)) for at, _, html in found]
+    blocks: list[Block] = []
+    is_named = False
+    for at, _, html in found:
+        if not is_named and "<mark>" in html:
+            html, is_named = html.replace("<mark>", f'<mark id="{PASSAGE}" tabindex="-1">', 1), True
+        blocks.append(Block(at, mark_safe(html)))
+    return blocks
 
 
 def _parts(text: str, offset: int, marked: Range) -> Iterator[tuple[int, str, Range | None]]:

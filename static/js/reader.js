@@ -2,7 +2,7 @@
 import { fragment } from "./net.js";
 
 const reader = document.querySelector(".reader");
-const target = reader?.querySelector("mark");
+const target = document.getElementById("passage");
 const outline = document.querySelector("[data-outline]");
 
 if (matchMedia("(width < 60rem)").matches) outline?.removeAttribute("open");
@@ -12,11 +12,7 @@ function rest(element) {
   element.focus({ preventScroll: true });
 }
 
-if (target) {
-  target.id = "passage";
-  target.tabIndex = -1;
-  if (!location.hash || location.hash === "#passage") rest(target);
-}
+if (target && (!location.hash || location.hash === "#passage")) rest(target);
 outline?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 
 reader?.addEventListener("click", async (event) => {

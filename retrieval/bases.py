@@ -1,4 +1,4 @@
-"""Knowledge bases come and go by name: a new one, another name for one."""
+"""Knowledge bases come, get another name, and go."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from django.utils.text import slugify
 
 from klerai.accounts.models import Person
 from retrieval.errors import NameRefused
+from retrieval.ingestion.accept import delete_document
 from retrieval.knowledge import knowledge_bases_of
 from retrieval.models import DEFAULT_SLUG, KnowledgeBase
 
@@ -33,6 +34,13 @@ def rename(knowledge_base: KnowledgeBase, name: str) -> None:
     """Another name; addresses stay as they are. Raises NameRefused."""
     knowledge_base.name = _checked(name)
     knowledge_base.save(update_fields=["name"])
+
+
+def delete_knowledge_base(knowledge_base: KnowledgeBase) -> None:
+    """With all its documents, one after the other, so that a large one never holds others up; may be done again."""
+    for document in knowledge_base.documents.defer("text").iterator(chunk_size=100):
+        delete_document(document)
+    knowledge_base.delete()
 
 
 def _checked(name: str) -> str:
