@@ -17,6 +17,7 @@ from klerai.accounts.addresses import trusted_networks
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
 from klerai.mail import mail_settings
+from retrieval.embedders.kinds import VOYAGE_MODELS, chosen_embedder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment(os.environ)
@@ -278,6 +279,19 @@ if STRATEGY == "auto":
     STRATEGY = "anthropic" if ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL else "offline"
 if STRATEGY == "anthropic" and not (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL):
     raise BadSetting("ANTHROPIC_API_KEY", "is missing, and KLERAI_STRATEGY=anthropic needs it.")
+
+# Knowledge
+EMBEDDER = chosen_embedder(env)
+VOYAGE_API_KEY = env.secret("VOYAGE_API_KEY")
+VOYAGE_BASE_URL = env.url("VOYAGE_BASE_URL")  # else the SDK's, which depends on the key
+VOYAGE_MODEL = env.choice("VOYAGE_MODEL", "voyage-3-large", VOYAGE_MODELS)
+GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
+GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
+
+# Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
+BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
+BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
 
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}

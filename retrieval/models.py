@@ -6,6 +6,7 @@ import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from pgvector.django import VectorField
@@ -143,6 +144,55 @@ class Window(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["knowledge_base", "embedder"], name="window_of_a_knowledge_base"),
         ]
+
+
+class Term(models.Model):
+    """A word of a knowledge base, and how many of its chunks have it."""
+
+    id = models.BigAutoField(primary_key=True)
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+", db_index=False)
+    lexeme = models.CharField(max_length=80, db_collation="C")
+    chunks = models.PositiveIntegerField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["knowledge_base", "lexeme"], name="term_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.lexeme
+
+
+class Posting(models.Model):
+    """How often a chunk has a term, beside the chunk's length in terms: all BM25 needs, read from the index alone.
+
+    Written and removed with its IndexedChunk; goes by itself when its term does.
+    """
+
+    pk = models.CompositePrimaryKey("term_id", "chunk_id")
+    term = models.ForeignKey(Term, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    chunk = models.ForeignKey(Chunk, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    occurrences = models.FloatField()
+    length = models.FloatField()
+
+
+class IndexedChunk(models.Model):
+    """That a chunk can be found by keyword: its length and the terms under which its postings stand."""
+
+    chunk = models.OneToOneField(Chunk, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    length = models.PositiveIntegerField()
+    term_ids = ArrayField(models.BigIntegerField())
+
+
+class KeywordStatistics(models.Model):
+    """How many chunks of a knowledge base can be found by keyword and how many terms they have together.
+
+    Its row is what writers of the keyword index lock first.
+    """
+
+    knowledge_base = models.OneToOneField(KnowledgeBase, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    chunks = models.PositiveIntegerField(default=0)
+    total_length = models.PositiveBigIntegerField(default=0)
 
 
 class CachedVector(models.Model):
