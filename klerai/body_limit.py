@@ -44,7 +44,6 @@ class BodyLimit:
         upload = await self.uploads.meter(scope) if self.uploads is not None else None
         meter: Meter = upload or _PlainMeter(self.limit)
         if _declared(scope) > meter.limit:
-            meter.take(b"")
             await _answer(send, meter.refusal())
             return
         body = _Measured(receive, meter)

@@ -5,6 +5,7 @@ RetrievalError
 ├── NoSuchDocument
 ├── SharedIsReadOnly
 ├── NameRefused
+├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
 └── EmbedderFailed
 """
@@ -47,6 +48,16 @@ class NameRefused(RetrievalError):
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(problem)
         self.field = field
+
+
+class FileTooLarge(RetrievalError):
+    """A file of more bytes than one may have; nothing of it is kept."""
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        limit = f"{limit_bytes // 1_000_000} MB"
+        super().__init__(f"“{name}” is larger than {limit}, the most a file may have. Split it; nothing was stored.")
+        self.name = name
+        self.limit_bytes = limit_bytes
 
 
 class UnreadableFile(RetrievalError):
