@@ -11,7 +11,7 @@ PLACES = ("knowledge", "search")
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """The theme of the first paint: the profile's, else the cookie's, else the system decides. And which place it is."""
+    """The theme of the first paint: the profile's, else the cookie's, else the system decides. And the place."""
     person = getattr(request, "user", None)
     theme = getattr(person, "theme", "") or request.COOKIES.get("theme", "")
     first = request.path.strip("/").partition("/")

@@ -20,7 +20,9 @@ def make_knowledge_base(person: Person, *, name: str, slug: str = "") -> Knowled
     """A new one of the person's, under a slug made from its name unless one is given. Raises NameRefused."""
     name = _checked(name)
     if KnowledgeBase.objects.filter(owner=person).count() >= MOST_KNOWLEDGE_BASES:
-        raise NameRefused("name", f"You have {MOST_KNOWLEDGE_BASES} knowledge bases; that is the most. Delete one first.")
+        raise NameRefused(
+            "name", f"You have {MOST_KNOWLEDGE_BASES} knowledge bases; that is the most. Delete one first."
+        )
     if slug and slug == DEFAULT_SLUG:
         raise NameRefused("slug", f"“{DEFAULT_SLUG}” is there already: it is where documents go that name no other.")
     try:

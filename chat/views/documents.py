@@ -120,7 +120,7 @@ class DocumentRetry(KnowledgeView):
         return Response(shape, status=202)
 
 
-def accepted(person: Person, slug: str, file: UploadedFile) -> Document:
+def accepted(person: Person, slug: str, file: UploadedFile[Any]) -> Document:
     return accept_upload(person, slug, file.name or "", file.chunks())
 
 

@@ -35,7 +35,7 @@ SHAPE_OF_DOCUMENT = {
     "properties": {
         "id": {"type": "string", "format": "uuid"},
         "title": {"type": "string"},
-        "external_id": {"type": "string", "nullable": True, "description": "Its id in the corpus it came from."},
+        "external_id": {"type": "string", "description": "Its id in the corpus it came from; empty for a file."},
         "status": {"type": "string", "enum": list(Document.Status.values)},
         "progress": {"type": "integer", "minimum": 0, "maximum": 100},
         "error": {"type": "string", "nullable": True, "description": "Why it failed, in a sentence."},
@@ -81,7 +81,7 @@ def documents_json(documents: Sequence[Document]) -> list[dict[str, Any]]:
         {
             "id": str(document.pk),
             "title": document.title,
-            "external_id": document.external_id or None,
+            "external_id": document.external_id,
             "status": document.status,
             "progress": document.progress,
             "error": document.error or None,

@@ -40,7 +40,7 @@ class KnowledgeBaseShape(serializers.BaseSerializer[KnowledgeBase]):
 
 
 class OwnBeforeShared(NewestFirst):
-    ordering = ("is_shared", "-created_at", "-id")
+    ordering = ("is_shared", "-created_at", "-id")  # type: ignore[assignment]  # of any length at run time
 
 
 class KnowledgeBases(KnowledgeView):

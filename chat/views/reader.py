@@ -129,9 +129,7 @@ def _part(request: HttpRequest, found: Document, marked: Range, outline: list[He
     else:
         shown = extract_around(found, marked.start, marked.end)
     titles = {" ".join(heading.title.split()) for heading in outline}
-    blocks = blocks_of(
-        shown.text, offset=shown.start, media_type=found.media_type, marked=marked, headings=titles
-    )
+    blocks = blocks_of(shown.text, offset=shown.start, media_type=found.media_type, marked=marked, headings=titles)
     return Part(
         blocks,
         shown.start,

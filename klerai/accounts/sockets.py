@@ -66,4 +66,3 @@ def _is_allowed_origin(scope: Scope) -> bool:
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         own.add(f"{scheme}://{host}")
     return origin in own
-
