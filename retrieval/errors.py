@@ -3,6 +3,9 @@
 RetrievalError
 ├── NoSuchKnowledgeBase
 ├── NoSuchDocument
+├── SharedIsReadOnly
+├── NameRefused
+├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
 └── EmbedderFailed
 """
@@ -27,6 +30,34 @@ class NoSuchDocument(RetrievalError):
 
     def __init__(self) -> None:
         super().__init__("There is no such document.")
+
+
+class SharedIsReadOnly(RetrievalError):
+    """Something of a shared knowledge base that a person may read and not write."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This knowledge base is shared: everyone may read it, and only the people who run this server change it. "
+            "Nothing was changed."
+        )
+
+
+class NameRefused(RetrievalError):
+    """A name or slug that a knowledge base cannot have: `field` says which of the two."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
+class FileTooLarge(RetrievalError):
+    """A file of more bytes than one may have; nothing of it is kept."""
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        limit = f"{limit_bytes // 1_000_000} MB"
+        super().__init__(f"“{name}” is larger than {limit}, the most a file may have. Split it; nothing was stored.")
+        self.name = name
+        self.limit_bytes = limit_bytes
 
 
 class UnreadableFile(RetrievalError):

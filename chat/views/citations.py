@@ -99,7 +99,7 @@ def _citation(run: Run, cited: Mapping[str, Any], slugs: Mapping[str, str]) -> C
 
 
 def _reader(slug: str, cited: Mapping[str, Any]) -> str:
-    page = reverse("document", args=[slug, cited["document_id"]])
+    page = reverse("knowledge-document", args=[slug, cited["document_id"]])
     return f"{page}?start={cited['start']}&end={cited['end']}#passage"
 
 
