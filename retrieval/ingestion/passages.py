@@ -9,6 +9,7 @@ from django.db import transaction
 
 from retrieval.embedders.base import Vector
 from retrieval.ingestion.chunking import Span
+from retrieval.ingestion.window_rows import copy_windows
 from retrieval.keyword_index import forget_document, index_chunks
 from retrieval.models import Chunk, Document, KnowledgeBase, Window
 
@@ -57,14 +58,16 @@ def show_passages(knowledge_base: KnowledgeBase, found: Sequence[Passages]) -> N
 
 
 def write_windows(knowledge_base: KnowledgeBase, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-    """Inside the caller's transaction; chunks that have windows of this embedder already keep them."""
-    rows = (
-        Window(knowledge_base=knowledge_base, chunk=chunk, embedder=vectors.embedder, position=place, vector=vector)
+    """For chunks without windows of this embedder; inside the caller's transaction."""
+    windows = [
+        (chunk.pk, place, vector)
         for chunk, of_chunk in zip(chunks, vectors.by_passage, strict=True)
         for place, vector in enumerate(of_chunk)
-    )
-    Window.objects.bulk_create(rows, batch_size=_AT_ONCE, ignore_conflicts=True)
-    KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedder="").update(embedder=vectors.embedder)
+    ]
+    copy_windows(knowledge_base.pk, vectors.embedder, windows)
+    if not knowledge_base.embedder:
+        KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedder="").update(embedder=vectors.embedder)
+        knowledge_base.refresh_from_db(fields=["embedder"])
 
 
 def forget_passages(documents: Iterable[Document]) -> None:

@@ -16,7 +16,7 @@ from retrieval.ingestion.embedding import embedded
 from retrieval.ingestion.originals import spooled
 from retrieval.ingestion.passages import READY_FIELDS, Passages, Vectors, show_passages, write_windows
 from retrieval.ingestion.reading import Reading, read_confined
-from retrieval.models import Chunk, Document
+from retrieval.models import Chunk, Document, Window
 from retrieval.signals import document_ready
 
 STARTED, READ, EMBEDDED = 1, 10, 80  # per cent
@@ -135,6 +135,7 @@ def _add_vectors(document: Document, chunks: Sequence[Chunk], vectors: Vectors |
     if found is None or found.sha256 != document.sha256 or not found.lacks_vectors:
         return
     if vectors is not None:
+        Window.objects.filter(chunk__document=found, embedder=vectors.embedder)._raw_delete(using="default")
         write_windows(document.knowledge_base, chunks, vectors)
     found.lacks_vectors = False
     found.save(update_fields=["lacks_vectors"])
