@@ -128,3 +128,10 @@ def contents_of(knowledge_bases: Iterable[KnowledgeBase]) -> dict[UUID, Contents
         )
         for row in counted
     }
+
+
+def filled_by_operator(person: Person | None, slug: str = DEFAULT_SLUG) -> KnowledgeBase:
+    """What a command writes under this slug, the person's or a shared one; it comes into being with its first use."""
+    if person is None or slug == DEFAULT_SLUG:
+        return written(person, slug)
+    return KnowledgeBase.objects.get_or_create(owner=person, slug=slug, defaults={"name": slug})[0]
