@@ -22,7 +22,7 @@ SECTION_JOINT = " › "
 
 # A fence is passed over whole: what looks like a heading in it is none.
 _MARKDOWN_HEADING = re.compile(
-    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<marks>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*$)",
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<marks>#{1,6})[ \t](?P<title>[^\n]{1,400}))",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -88,8 +88,8 @@ def outline_of(document: Document) -> list[Heading]:
 
 def _markdown_headings(text: str) -> Iterator[Heading]:
     for match in _MARKDOWN_HEADING.finditer(text):
-        if match["title"]:
-            yield Heading(match["title"], len(match["marks"]) - 1, match.start(), None)
+        if title := (match["title"] or "").strip(" \t\r#"):
+            yield Heading(title, len(match["marks"]) - 1, match.start(), None)
 
 
 def _chunk_headings(document: Document) -> Iterator[Heading]:

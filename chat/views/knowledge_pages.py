@@ -16,8 +16,9 @@ from chat.views.document_lists import lists_of
 from chat.views.documents import accepted
 from chat.views.frame import framed, person_of
 from retrieval.bases import delete_knowledge_base, make_knowledge_base, rename
+from retrieval.contents import Contents, contents_of
 from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
-from retrieval.knowledge import DEFAULT_SLUG, Contents, KnowledgeBase, contents_of, knowledge_bases_of, read, written
+from retrieval.knowledge import DEFAULT_SLUG, KnowledgeBase, knowledge_bases_of, read, written
 
 SHARED = "?shared=1"
 

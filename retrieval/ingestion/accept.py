@@ -40,9 +40,7 @@ def accept_upload(person: Person | None, slug: str, name: str, pieces: Iterable[
 
 
 @transaction.atomic
-def accept(
-    knowledge_base: KnowledgeBase, name: str, pieces: Iterable[bytes], *, is_queued: bool = True
-) -> Accepted:
+def accept(knowledge_base: KnowledgeBase, name: str, pieces: Iterable[bytes], *, is_queued: bool = True) -> Accepted:
     """Like `accept_upload`, for a knowledge base that may be written; without `is_queued` the caller reads it itself.
 
     The same name with other content becomes the next version of the document: what was found in the one before is

@@ -19,7 +19,9 @@ _END_RECORD = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
 _FARTHEST_END = _END_RECORD.size + 65_535
 
-TOO_LARGE = "The file is an archive that would unpack to more than {} MB. Split the document, or leave out its pictures."
+TOO_LARGE = (
+    "The file is an archive that would unpack to more than {} MB. Split the document, or leave out its pictures."
+)
 
 
 def open_archive(file: BinaryIO) -> zipfile.ZipFile:
@@ -41,7 +43,7 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile:
 
 def refuse_entities(archive: zipfile.ZipFile) -> None:
     """Raises UnreadableFile if any XML part declares a document type, with which entities begin."""
-    from defusedxml import DefusedXmlException, sax  # heavier than the rest of this file, and for DOCX only
+    from defusedxml import DefusedXmlException, sax  # type: ignore[import-untyped]  # for DOCX only, and not light
 
     for member in archive.infolist():
         if not is_xml(member.filename):

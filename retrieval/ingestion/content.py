@@ -62,9 +62,7 @@ class Writer:
         self._put(text)
         return start
 
-    def content(
-        self, media_type: str, *, rows: tuple[int, ...] = (), pages: tuple[int, ...] = ()
-    ) -> Content:
+    def content(self, media_type: str, *, rows: tuple[int, ...] = (), pages: tuple[int, ...] = ()) -> Content:
         text = storable("".join(self._parts))
         return Content(text, media_type, tuple(self.headings), tuple(self.blocks), rows, pages)
 

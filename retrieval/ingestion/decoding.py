@@ -56,7 +56,7 @@ def _by_mark(data: bytes, encoding: str) -> str:
 
 def _as_declared(data: bytes, name: str) -> str | None:
     try:
-        if not codecs.lookup(name)._is_text_encoding:  # type: ignore[attr-defined]  # what bytes.decode itself asks
+        if not codecs.lookup(name)._is_text_encoding:  # what bytes.decode itself asks
             return None
         return data.decode(name)
     except (LookupError, UnicodeDecodeError):

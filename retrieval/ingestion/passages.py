@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.utils import timezone
 
 from retrieval.embedders.base import Vector
 from retrieval.ingestion.chunking import Span
 from retrieval.keyword_index import forget_document, index_chunks
 from retrieval.models import Chunk, Document, KnowledgeBase, Window
 
+READY_FIELDS = ("text", "media_type", "lacks_vectors", "status", "progress", "error", "updated_at")
 _AT_ONCE = 1_000
 
 
@@ -35,10 +35,16 @@ class Passages:
     vectors: Vectors | None
     lacks_vectors: bool = False
 
+    def mark_ready(self) -> None:
+        """Let the document say so; saving its READY_FIELDS is the caller's."""
+        document = self.document
+        document.text, document.media_type, document.lacks_vectors = self.text, self.media_type, self.lacks_vectors
+        document.status, document.progress, document.error = Document.Status.READY, 100, ""
+
 
 @transaction.atomic
 def show_passages(knowledge_base: KnowledgeBase, found: Sequence[Passages]) -> None:
-    """Put these in the place of what each document had before. Their rows are locked, or new."""
+    """Put these in the place of what each document had before. Their rows are locked and say that they are ready."""
     forget_passages([each.document for each in found])
     chunks = [list(_chunks(each)) for each in found]
     rows = [chunk for chunks_of_one in chunks for chunk in chunks_of_one]
@@ -48,7 +54,6 @@ def show_passages(knowledge_base: KnowledgeBase, found: Sequence[Passages]) -> N
     for each, chunks_of_one in zip(found, chunks, strict=True):
         if each.vectors is not None:
             write_windows(knowledge_base, chunks_of_one, each.vectors)
-    _mark_ready(found)
 
 
 def write_windows(knowledge_base: KnowledgeBase, chunks: Sequence[Chunk], vectors: Vectors) -> None:
@@ -65,12 +70,14 @@ def write_windows(knowledge_base: KnowledgeBase, chunks: Sequence[Chunk], vector
 def forget_passages(documents: Iterable[Document]) -> None:
     """Inside the caller's transaction."""
     keys = [document.pk for document in documents]
-    had = list(Chunk.objects.filter(document__in=keys).values_list("document", flat=True).distinct().order_by("document"))
+    had = list(
+        Chunk.objects.filter(document__in=keys).values_list("document", flat=True).distinct().order_by("document")
+    )
     for key in had:
         forget_document(key)
     if had:
         Window.objects.filter(chunk__document__in=had)._raw_delete(using="default")
-        Chunk.objects.filter(document__in=had).delete()
+        Chunk.objects.filter(document__in=had)._raw_delete(using="default")
 
 
 def _chunks(found: Passages) -> Iterable[Chunk]:
@@ -85,14 +92,3 @@ def _chunks(found: Passages) -> Iterable[Chunk]:
             end=span.end,
             page=span.page,
         )
-
-
-def _mark_ready(found: Sequence[Passages]) -> None:
-    now = timezone.now()
-    for each in found:
-        document = each.document
-        document.text, document.media_type, document.lacks_vectors = each.text, each.media_type, each.lacks_vectors
-        document.status, document.progress, document.error = Document.Status.READY, 100, ""
-        document.updated_at = now
-    fields = ["text", "media_type", "lacks_vectors", "status", "progress", "error", "updated_at"]
-    Document.objects.bulk_update([each.document for each in found], fields, batch_size=100)

@@ -4,7 +4,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
 
-    dependencies = [("retrieval", "0001_initial")]
+    dependencies = [("retrieval", "0002_keyword_index")]
 
     operations = [
         migrations.AddField(

@@ -78,7 +78,7 @@ def _widths(text: str, delimiter: str) -> list[int]:
     sample = text[:_SAMPLE]
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        rows = [row for row in islice(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter), _LOOKED_AT + 1)]
+        rows = list(islice(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter), _LOOKED_AT + 1))
     except csv.Error:
         return []
     is_cut_off = len(text) > len(sample) and len(rows) <= _LOOKED_AT

@@ -8,11 +8,14 @@ from html.parser import HTMLParser
 
 from retrieval.ingestion.content import Content, Writer
 
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select", "textarea"})
+_UNSEEN = frozenset(
+    {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select", "textarea"}
+)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BREAKING = frozenset(
-    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
-    "head header hr html legend li main menu nav ol p section summary table tbody tfoot thead tr ul".split()
+    {"address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt"}
+    | {"fieldset", "figcaption", "figure", "footer", "form", "head", "header", "hr", "html", "legend", "li", "main"}
+    | {"menu", "nav", "ol", "p", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"}
 )
 _NEWLINES = re.compile(r"[\r\n]+")  # outside of pre only <br> breaks a line
 _CELLS = frozenset({"td", "th"})
