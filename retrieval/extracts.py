@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +16,15 @@ BEFORE = 4_000
 PART = 20_000
 MOST_CHARACTERS = 60_000
 MOST_HEADINGS = 400
+MOST_SCANNED = 6_000_000
+MARKDOWN = "text/markdown"
 SECTION_JOINT = " › "
+
+# A fence is passed over whole: what looks like a heading in it is none.
+_MARKDOWN_HEADING = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<marks>#{1,6})[ \t](?P<title>[^\n]{1,400}))",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +78,37 @@ def place_of(document: Document, position: int) -> Heading | None:
 
 
 def outline_of(document: Document) -> list[Heading]:
-    """The sections in the order of the text; for a document without any, its pages."""
+    """The headings in the order of the text, as far as they are known; for a document without any, its pages."""
+    if document.media_type == MARKDOWN and _length(document) <= MOST_SCANNED:
+        found = _markdown_headings(_characters(document, 0, MOST_SCANNED))
+    else:
+        found = _chunk_headings(document)
+    return list(islice(found, MOST_HEADINGS))
+
+
+def _markdown_headings(text: str) -> Iterator[Heading]:
+    for match in _MARKDOWN_HEADING.finditer(text):
+        if title := (match["title"] or "").strip(" \t\r#"):
+            yield Heading(title, len(match["marks"]) - 1, match.start(), None)
+
+
+def _chunk_headings(document: Document) -> Iterator[Heading]:
+    """Each title of a passage's path when it comes anew, where the passage begins."""
     rows = list(document.chunks.order_by("position").values_list("section", "start", "page"))
-    named = _changes((section, start, page) for section, start, page in rows if section)
-    if named:
-        return [
-            Heading(section.split(SECTION_JOINT)[-1], section.count(SECTION_JOINT), start, page)
-            for section, start, page in islice(named, MOST_HEADINGS)
-        ]
-    pages = _changes((f"Page {page}", start, page) for _, start, page in rows if page)
-    return [Heading(title, 0, start, page) for title, start, page in islice(pages, MOST_HEADINGS)]
-
-
-def _changes(rows: Iterator[tuple[str, int, int | None]]) -> list[tuple[str, int, int | None]]:
-    """Each name once per time it comes anew."""
-    found: list[tuple[str, int, int | None]] = []
-    for row in rows:
-        if not found or found[-1][0] != row[0]:
-            found.append(row)
-    return found
+    path: list[str] = []
+    for section, start, page in rows:
+        titles = section.split(SECTION_JOINT) if section else []
+        same = next((level for level, pair in enumerate(zip(path, titles, strict=False)) if pair[0] != pair[1]), None)
+        known = min(len(path), len(titles)) if same is None else same
+        for level in range(known, len(titles)):
+            yield Heading(titles[level], level, start, page)
+        path = titles or path
+    if not path:
+        pages: dict[int, int] = {}
+        for _, start, page in rows:
+            if page:
+                pages.setdefault(page, start)
+        yield from (Heading(f"Page {page}", 0, start, page) for page, start in pages.items())
 
 
 def _length(document: Document) -> int:

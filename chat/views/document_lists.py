@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from retrieval.knowledge import Document, KnowledgeBase, chunk_counts
+from retrieval.contents import chunk_counts
+from retrieval.knowledge import Document, KnowledgeBase
 
 SHOWN = 50
 MOST_SHOWN = 1_000

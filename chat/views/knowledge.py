@@ -10,6 +10,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 
 from klerai.api import ApiError, invalid
+from retrieval.contents import chunk_counts
 from retrieval.errors import (
     FileTooLarge,
     NameRefused,
@@ -18,7 +19,7 @@ from retrieval.errors import (
     RetrievalError,
     SharedIsReadOnly,
 )
-from retrieval.knowledge import Document, KnowledgeBase, chunk_counts
+from retrieval.knowledge import Document, KnowledgeBase
 
 SHAPE_OF_BASE = {
     "type": "object",

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from chat.views.knowledge import SHAPE_OF_BASE, KnowledgeView, knowledge_base_json
 from klerai.accounts.authentication import requester
 from klerai.pagination import NewestFirst
-from retrieval.knowledge import KnowledgeBase, knowledge_bases_of, read, written
 from retrieval.bases import NAME_CHARACTERS, SLUG_CHARACTERS, delete_knowledge_base, make_knowledge_base, rename
+from retrieval.knowledge import KnowledgeBase, knowledge_bases_of, read, written
 
 
 class NewKnowledgeBase(serializers.Serializer[Any]):

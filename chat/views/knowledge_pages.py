@@ -12,13 +12,13 @@ from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chat.views.document_lists import Lists, lists_of
+from chat.views.document_lists import lists_of
 from chat.views.documents import accepted
 from chat.views.frame import framed, person_of
-from klerai.accounts.models import Person
-from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
-from retrieval.knowledge import DEFAULT_SLUG, Contents, KnowledgeBase, contents_of, knowledge_bases_of, read, written
 from retrieval.bases import delete_knowledge_base, make_knowledge_base, rename
+from retrieval.contents import Contents, contents_of
+from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
+from retrieval.knowledge import DEFAULT_SLUG, KnowledgeBase, knowledge_bases_of, read, written
 
 SHARED = "?shared=1"
 
@@ -63,7 +63,7 @@ def knowledge_base(request: HttpRequest, slug: str) -> HttpResponse:
     lists = lists_of(found, find=request.GET.get("find", ""), shown=request.GET.get("shown", ""))
     context = {"base": _view(found), "lists": lists, "zone": person_of(request).time_zone}
     if request.headers.get("X-Requested-With") == "fetch":
-        return render(request, "knowledge/document_lists.html", context)
+        return render(request, "knowledge/live.html", context)
     return framed(request, "knowledge/base.html", context)
 
 

@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chat.markdown_blocks import split_blocks
 from chat.rendering import render_markdown
+from retrieval.extracts import MARKDOWN
 
-MARKDOWN = "text/markdown"
 PASSAGE = "passage"  # the id of the place a citation opens
 
 # Stand in Markdown where the marked range begins and ends, and pass through its renderer as letters.
@@ -112,14 +112,16 @@ def _past_block_mark(source: str, position: int) -> int:
 def _with_marks(html: str, *, is_marked: bool) -> str:
     """The words between the two letters of ours, or all of them, in `<mark>`; tags stay as the cleaner left them."""
     out: list[str] = []
+    is_caption = False
     for place, piece in enumerate(_TAG.split(html)):
         if place % 2:
+            is_caption = piece == "<figcaption>" or (is_caption and piece != "</figcaption>")
             out.append(_ENCODED.sub("", piece))
             continue
         for words in re.split(f"([{_OPEN}{_CLOSE}])", piece):
             if words in (_OPEN, _CLOSE):
                 is_marked = words == _OPEN
-            elif is_marked and words.strip():
+            elif is_marked and words.strip() and not is_caption:
                 out.append(f"<mark>{words}</mark>")
             else:
                 out.append(words)

@@ -17,10 +17,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chat.views.document_lists import kind_of
 from chat.views.frame import framed, person_of
 from chat.views.passage_text import Block, Range, blocks_of
+from retrieval.contents import chunk_counts
 from retrieval.errors import RetrievalError
 from retrieval.extracts import Heading, extract, extract_around, extract_before, outline_of, place_of
 from retrieval.ingestion.accept import delete_document, retry_document
-from retrieval.knowledge import Document, chunk_counts, document_of, written_document
+from retrieval.knowledge import Document, document_of, written_document
 
 
 @dataclass(frozen=True, slots=True)

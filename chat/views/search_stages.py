@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -15,7 +16,8 @@ TO_THE_MODEL = 5
 DRAWN = 10
 
 _WHY_ABSENT = {"keyword": "no shared word", "vector": "not among the nearest"}
-_EXCERPT = 400
+_EXCERPT, _CLOSE = 400, 200
+_HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 _FIRST_COLUMN, _COLUMN, _ROW, _TOP = 24, 180, 27, 34
 _LABEL = 30
 
@@ -136,12 +138,26 @@ def _cell(passage: Passage, stage: str, best: float) -> Cell:
 
 
 def _pieces(query: str, text: str) -> list[Piece]:
-    excerpt = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT].rpartition(' ')[0] or text[:_EXCERPT]} …"
-    pieces, position = [], 0
-    for start, end in emphasised(query, excerpt):
-        pieces += [Piece(excerpt[position:start], is_found=False), Piece(excerpt[start:end], is_found=True)]
-        position = end
-    return [piece for piece in (*pieces, Piece(excerpt[position:], is_found=False)) if piece.text]
+    """The part of the text with the most words of the query, and which those are."""
+    text = " ".join(_HEADING_MARK.sub("", text).split())
+    found = emphasised(query, text)
+    first = _densest(found, text)
+    excerpt = text[first : first + _EXCERPT]
+    pieces, position = [Piece("… ", is_found=False)] if first else [], first
+    for start, end in found:
+        if first <= start and end <= first + len(excerpt):
+            pieces += [Piece(text[position:start], is_found=False), Piece(text[start:end], is_found=True)]
+            position = end
+    return [piece for piece in (*pieces, Piece(text[position : first + _EXCERPT], is_found=False)) if piece.text]
+
+
+def _densest(found: list[tuple[int, int]], text: str) -> int:
+    """Where an excerpt begins: with the sentence of the first word of those that stand closest together."""
+    if len(text) <= _EXCERPT or not found:
+        return 0
+    best = max(found, key=lambda word: (sum(word[0] <= start < word[0] + _CLOSE for start, _ in found), -word[0]))[0]
+    sentence = text.rfind(". ", max(0, best - _CLOSE // 2), best) + 2
+    return sentence if sentence > 1 else text.rfind(" ", 0, max(0, best - _CLOSE // 4)) + 1
 
 
 def _heights(ranks: list[int | None]) -> dict[int, int]:

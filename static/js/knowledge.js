@@ -21,16 +21,18 @@ async function look() {
 
 function show(page) {
   const before = { waiting: count("#waiting [data-document]"), failed: count("#failed [data-document]") };
-  const fresh = [...page.body.children];
+  const fresh = [...page.getElementById("documents").children];
+  for (const live of page.querySelectorAll("[data-live]")) {
+    const old = document.getElementById(live.id);
+    if (old && old.innerHTML !== live.innerHTML) old.innerHTML = live.innerHTML;
+  }
   for (const section of [...lists.children]) {
     if (!fresh.some(({ id }) => id === section.id)) section.remove();
   }
   for (const section of fresh) {
     const old = document.getElementById(section.id);
-    const last = lists.lastElementChild;
     if (!old || old.parentElement !== lists) place(section, fresh);
     else if (old.innerHTML !== section.innerHTML && !isHeld(old)) old.replaceWith(section);
-    if (last === null) lists.append(section);
   }
   if (before.waiting && !count("#waiting [data-document]")) announce(before.failed);
 }
