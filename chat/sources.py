@@ -157,7 +157,7 @@ def citations_of(text: str, cited: Iterable[Source]) -> tuple[dict[str, Any], ..
     )
 
 
-def without_numbers(text: str, citations: Iterable[dict[str, Any]]) -> str:
+def without_numbers(text: str, citations: Iterable[Mapping[str, Any]]) -> str:
     """An answer as later questions are sent it: its numbers would name other passages there."""
     numbers = {citation["n"] for citation in citations}
     if not numbers:

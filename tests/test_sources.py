@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def rewritten(text: str, *, cuts: list[int], count: int = 7) -> tuple[str, list[
     sources = found(count)
     citing = Citing(sources)
     ends = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    shown = "".join(citing.feed(text[start:end]) for start, end in zip(ends, ends[1:], strict=False))
+    shown = "".join(citing.feed(text[start:end]) for start, end in pairwise(ends))
     return shown + citing.rest(), [cited.title for cited in sources.cited]
 
 

@@ -87,7 +87,7 @@ class Records:
         return seen
 
     def listed(self, key: str | None) -> list[dict[str, Any]]:
-        """All of them but those of a small model, or its own by the name of their tool, or those that carried the key."""
+        """All but those of a small model, which are had by the name of their tool; or those that carried the key."""
         if key in SMALL_TOOLS:
             return [seen.to_json() for seen in self._kept if seen.small_tool == key]
         kept = [seen for seen in self._kept if not seen.small_tool]
