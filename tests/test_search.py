@@ -224,7 +224,7 @@ def test_of_fifty_tenants_nobody_ever_finds_a_canary_of_another() -> None:
         for slug in (str(bases[number - 1].pk), "papers' OR '1'='1", "papers%", ""):
             with pytest.raises(NoSuchKnowledgeBase):
                 find(person, victim, knowledge_base=slug)
-        assert not _raw(base, victim)
+        assert not [text for text in _raw(base, victim) if victim in text]
 
 
 def _raw(base: KnowledgeBase, word: str) -> list[str]:
