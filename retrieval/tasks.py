@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import structlog
 from procrastinate.contrib.django import app
 
 from retrieval.embedders.caching import forget_unused
+from retrieval.reembedding import remove_old_windows
 
 logger = structlog.get_logger(__name__)
 
@@ -15,3 +18,10 @@ logger = structlog.get_logger(__name__)
 def forget_unused_vectors(timestamp: int) -> None:
     """Once a night, so that the cache holds what is still read."""
     logger.info("vectors_forgotten", count=forget_unused())
+
+
+@app.task(name="remove_old_vectors")
+def remove_old_vectors(knowledge_base_id: str) -> None:
+    """After a change of embedders, a minute late: a search that began before it may still be using them."""
+    removed = remove_old_windows(UUID(knowledge_base_id))
+    logger.info("old_vectors_removed", knowledge_base=knowledge_base_id, count=removed)
