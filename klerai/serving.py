@@ -15,6 +15,7 @@ from django.conf import settings
 from procrastinate.contrib.django import app
 
 from klerai.mail import require_delivery
+from retrieval.embedders.choosing import warm
 
 GRACE_SECONDS = 30
 _LAST_WORDS_SECONDS = 5  # for viewers to be sent the end of a run that the drain ended
@@ -99,9 +100,11 @@ class _Website(uvicorn.Server):
 async def _serve(website: _Website, listener: socket.socket, *, with_worker: bool) -> None:
     with website.capture_signals():  # held until the worker is done, so that no signal interrupts the ending
         worker = asyncio.create_task(_keep_working()) if with_worker else None
+        warming = asyncio.create_task(warm())
         try:
             await website.serve(sockets=[listener])
         finally:
+            warming.cancel()
             if worker is not None:
                 worker.cancel()
                 with suppress(asyncio.CancelledError):
