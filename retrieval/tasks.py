@@ -15,7 +15,6 @@ from klerai.database import in_database
 from retrieval.embedders.caching import forget_unused
 from retrieval.ingestion.pipeline import UNFINISHED, embed_later, fail, process
 from retrieval.models import Document
-from retrieval.reembedding import remove_old_windows
 
 QUEUE = "ingestion"
 MOST_ATTEMPTS = 4
