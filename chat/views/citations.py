@@ -19,6 +19,7 @@ from chat.answer_links import Citation
 from chat.models import Run
 from chat.queries import citations_of, run_of
 from chat.views.frame import person_of
+from chat.views.passage_text import Block, Range, blocks_of
 from klerai.accounts.models import Person
 from retrieval.knowledge import documents_of
 
@@ -52,38 +53,40 @@ def passage(request: HttpRequest, run_id: UUID, n: int) -> HttpResponse:
     cited = next((one for one in citations_of(run) if one["n"] == n), None) if run else None
     if run is None or cited is None:
         raise Http404
-    document_id = cited["document_id"]
-    around = _around(person, document_id, cited["start"], cited["end"]) if document_id else None
+    document_id, place = cited["document_id"], Range(cited["start"], cited["end"])
+    around = _around(person, document_id, place) if document_id else None
     slugs = _slugs(person, {document_id}) if around else {}
     trail, _, heading = (cited["section"] or "").rpartition(" › ")
-    before, words, after = around or ("", "", "")
     context = {
         "citation": cited,
         "heading": heading or cited["title"],
         "trail": trail,
         "is_gone": document_id is not None and around is None,
-        "before": _until(before),
-        "words": words.strip() or cited["quote"],
-        "after": _from(after),
+        "blocks": around,
         "found": _stages(cited),
         "href": cited["url"] or (_reader(slugs[document_id], cited) if document_id in slugs else ""),
     }
     return render(request, "chat/passage.html", context)
 
 
-def _around(person: Person, document_id: str, start: int, end: int) -> tuple[str, str, str] | None:
-    """What stands before the passage, the passage, and what comes behind it; a long document stays in the database."""
-    before = min(start, AROUND)
-    return (
+def _around(person: Person, document_id: str, place: Range) -> list[Block] | None:
+    """The passage with what stands around it; the rest of a long document stays in the database."""
+    before = min(place.start, AROUND)
+    row = (
         documents_of(person)
         .filter(pk=document_id)
         .values_list(
-            Substr("text", start - before + 1, before),
-            Substr("text", start + 1, end - start),
-            Substr("text", end + 1, AROUND),
+            Substr("text", place.start - before + 1, before),
+            Substr("text", place.start + 1, place.end - place.start),
+            Substr("text", place.end + 1, AROUND),
+            "media_type",
         )
         .first()
     )
+    if row is None:
+        return None
+    earlier, passage, later = _from_paragraph(row[0]), row[1], _to_paragraph(row[2])
+    return blocks_of(earlier + passage + later, offset=place.start - len(earlier), media_type=row[3], marked=place)
 
 
 def _slugs(person: Person, document_ids: set[str]) -> dict[str, str]:
@@ -112,13 +115,13 @@ def _stages(cited: Mapping[str, Any]) -> Sequence[Stage]:
     ]
 
 
-def _until(text: str) -> str:
-    """The end of what stands before, from a beginning of words on."""
-    return text.partition(" ")[2].strip() if len(text) == AROUND else text.strip()
+def _from_paragraph(text: str) -> str:
+    """What stands before, from the beginning of a paragraph on."""
+    return text if len(text) < AROUND else text.partition("\n\n")[2]
 
 
-def _from(text: str) -> str:
-    return text.rpartition(" ")[0].strip() if len(text) == AROUND else text.strip()
+def _to_paragraph(text: str) -> str:
+    return text if len(text) < AROUND else text.rpartition("\n\n")[0]
 
 
 urlpatterns = [path("chat/runs/<uuid:run_id>/sources/<int:n>/", passage, name="cited-passage")]
