@@ -101,7 +101,7 @@ def test_later_questions_are_sent_the_answer_without_numbers_and_may_cite_what_t
     library: str, anthropic_fake: AnthropicFake
 ) -> None:
     anthropic_fake.script(
-        calls(SEARCH),
+        calls(Call("knowledge_base_search", {"query": "unused leave, hotels in Vienna"})),
         says("Thirty days [1]."),
         calls(Call("retrieve_full_context", {"id": "q1-t1"})),
         says("Leave is thirty days [1], and hotels cost 140 euros [2]."),
@@ -114,7 +114,7 @@ def test_later_questions_are_sent_the_answer_without_numbers_and_may_cite_what_t
     assert "[ID:q1-r-sum, ref:q1-r] Thirty days.\n" in question
     assert "Thirty days [1]" not in question
     cited = [document.text[citation["start"] : citation["end"]] for citation in second["citations"]]
-    assert cited == [LEAVE, TRAVEL]
+    assert sorted(cited) == [LEAVE, TRAVEL]
 
 
 def test_a_search_finds_nothing_of_a_stranger_whatever_its_arguments(

@@ -2,7 +2,7 @@
 import { fragment } from "./net.js";
 
 export class PassagePanel {
-  #panel = document.getElementById("passage");
+  #panel = document.getElementById("cited-passage");
   #body = this.#panel.querySelector("[data-passage-body]");
   #link = null;
 
