@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -20,6 +19,7 @@ from chat.models import Run
 from chat.queries import citations_of, run_of
 from chat.views.frame import person_of
 from chat.views.passage_text import Block, Range, blocks_of
+from chat.views.places import Place, Places, places_of
 from klerai.accounts.models import Person
 from retrieval.knowledge import documents_of
 
@@ -35,12 +35,9 @@ class Stage:
     words: str
 
 
-def cited_in(runs: Iterable[Run]) -> dict[UUID, tuple[Citation, ...]]:
-    """The citations of each run with their addresses; a document that is gone, or is not the person's, has none."""
-    found = {run.pk: (run, citations_of(run)) for run in runs}
-    wanted = {citation["document_id"] for _, cited in found.values() for citation in cited if citation["document_id"]}
-    slugs = _slugs(next(iter(found.values()))[0].person, wanted) if wanted else {}
-    return {key: tuple(_citation(run, one, slugs) for one in cited) for key, (run, cited) in found.items()}
+def cited_in(run: Run, citations: Iterable[Place], places: Places) -> tuple[Citation, ...]:
+    """What the answer of a run cites, with addresses."""
+    return tuple(_citation(run, cited, places) for cited in citations)
 
 
 @never_cache
@@ -55,7 +52,6 @@ def passage(request: HttpRequest, run_id: UUID, n: int) -> HttpResponse:
         raise Http404
     document_id, place = cited["document_id"], Range(cited["start"], cited["end"])
     around = _around(person, document_id, place) if document_id else None
-    slugs = _slugs(person, {document_id}) if around else {}
     trail, _, heading = (cited["section"] or "").rpartition(" › ")
     context = {
         "citation": cited,
@@ -64,7 +60,7 @@ def passage(request: HttpRequest, run_id: UUID, n: int) -> HttpResponse:
         "is_gone": document_id is not None and around is None,
         "blocks": around,
         "found": _stages(cited),
-        "href": cited["url"] or (_reader(slugs[document_id], cited) if document_id in slugs else ""),
+        "href": places_of(person, [cited]).address(cited),
     }
     return render(request, "chat/passage.html", context)
 
@@ -89,24 +85,13 @@ def _around(person: Person, document_id: str, place: Range) -> list[Block] | Non
     return blocks_of(earlier + passage + later, offset=place.start - len(earlier), media_type=row[3], marked=place)
 
 
-def _slugs(person: Person, document_ids: set[str]) -> dict[str, str]:
-    rows = documents_of(person).filter(pk__in=document_ids).values_list("pk", "knowledge_base__slug")
-    return {str(key): slug for key, slug in rows}
-
-
-def _citation(run: Run, cited: Mapping[str, Any], slugs: Mapping[str, str]) -> Citation:
+def _citation(run: Run, cited: Place, places: Places) -> Citation:
     panel = reverse("cited-passage", args=[run.run_id, cited["n"]])
-    slug = slugs.get(cited["document_id"] or "")
-    href = cited["url"] or (_reader(slug, cited) if slug else panel)
+    href = places.address(cited) or panel
     return Citation(cited["n"], cited["title"], cited["section"] or "", cited["quote"], href, panel)
 
 
-def _reader(slug: str, cited: Mapping[str, Any]) -> str:
-    page = reverse("knowledge-document", args=[slug, cited["document_id"]])
-    return f"{page}?start={cited['start']}&end={cited['end']}#passage"
-
-
-def _stages(cited: Mapping[str, Any]) -> Sequence[Stage]:
+def _stages(cited: Place) -> Sequence[Stage]:
     ranks, scores = cited.get("ranks") or {}, cited.get("scores") or {}
     return [
         Stage(name, f"rank {ranks[key]} · {scores[key]:.3f}")
