@@ -58,6 +58,7 @@ class Document(models.Model):
     progress = models.PositiveSmallIntegerField(default=0)
     error = models.TextField(blank=True)
     text = models.TextField(blank=True)
+    lacks_vectors = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -73,10 +74,22 @@ class Document(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["knowledge_base", "-created_at"], name="document_newest_first"),
             models.Index(fields=["knowledge_base", "sha256"], name="document_by_content"),
+            models.Index(fields=["knowledge_base", "source"], name="document_by_source"),
+            models.Index(fields=["updated_at"], condition=Q(lacks_vectors=True), name="document_without_vectors"),
+            models.Index(
+                fields=["updated_at"], condition=Q(status__in=["queued", "processing"]), name="document_in_progress"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def note(self) -> str:
+        """What a person should know of a document that is ready; empty when there is nothing."""
+        if not self.lacks_vectors:
+            return ""
+        return "Found by its words only for now: the embedder did not answer, and is asked again every few minutes."
 
 
 class OriginalPiece(models.Model):
