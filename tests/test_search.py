@@ -13,6 +13,7 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from klerai.accounts.models import Person
 from retrieval.analysis import terms
 from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.fusion import CONVEX
@@ -213,18 +214,25 @@ def test_of_fifty_tenants_nobody_ever_finds_a_canary_of_another() -> None:
     for base, canary in zip(bases, canaries, strict=True):
         for number in range(20):
             add_embedded(base, f"Report {number} on otters, herons and the lake says {canary} in secret.")
-    for number, (person, base) in enumerate(zip(people, bases, strict=True)):
-        victim = canaries[(number + 7) % 50]
+    async_to_sync(_prowl)(people, canaries)
+    for number, base in enumerate(bases):
+        victim = canaries[number - 1]
+        assert not [text for text in _raw(base, victim) if victim in text]
+
+
+async def _prowl(people: Sequence[Person], canaries: Sequence[str]) -> None:
+    """Everybody quotes somebody else's secret, in every way a search can be asked for."""
+    for number, (person, own) in enumerate(zip(people, canaries, strict=True)):
+        victim = canaries[number - 7]
         for query in (victim, f"Report on otters says {victim} in secret.", f"' OR owner_id IS NOT NULL -- {victim}"):
             for slug in (DEFAULT_SLUG, "papers"):
-                found = find(person, query, knowledge_base=slug, limit=100)
-                own = [passage for passage in found.passages if passage.knowledge_base == "papers"]
-                assert len(own) == 20
-                assert all(canaries[number] in passage.text for passage in own)
-        for slug in (str(bases[number - 1].pk), "papers' OR '1'='1", "papers%", ""):
+                found = await search(person, query, knowledge_base=slug, limit=100)
+                papers = [passage for passage in found.passages if passage.knowledge_base == "papers"]
+                assert len(papers) == 20
+                assert all(own in passage.text for passage in papers)
+        for slug in ("papers' OR '1'='1", "papers%", "", str(person.pk)):
             with pytest.raises(NoSuchKnowledgeBase):
-                find(person, victim, knowledge_base=slug)
-        assert not [text for text in _raw(base, victim) if victim in text]
+                await search(person, victim, knowledge_base=slug)
 
 
 def _raw(base: KnowledgeBase, word: str) -> list[str]:
