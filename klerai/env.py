@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -65,6 +66,18 @@ class Environment:
         if not (value.isascii() and value.isdigit()) or not at_least <= int(value) <= at_most:
             raise BadSetting(name, f"is {value!r}; it must be a whole number from {at_least} to {at_most}.")
         return int(value)
+
+    def number(self, name: str, default: float, *, at_least: float, at_most: float) -> float:
+        value = self.text(name)
+        if not value:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not at_least <= number <= at_most:
+            raise BadSetting(name, f"is {value!r}; it must be a number from {at_least:g} to {at_most:g}.")
+        return number
 
     def amount(self, name: str) -> float | None:
         """A positive number of dollars, or None when not set."""

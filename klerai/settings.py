@@ -289,5 +289,9 @@ GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
 GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
 OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
 
+# Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
+BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
+BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
+
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}

@@ -3,6 +3,7 @@
 RetrievalError
 ├── NoSuchKnowledgeBase
 ├── NoSuchDocument
+├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
 └── EmbedderFailed
 """
@@ -27,6 +28,16 @@ class NoSuchDocument(RetrievalError):
 
     def __init__(self) -> None:
         super().__init__("There is no such document.")
+
+
+class FileTooLarge(RetrievalError):
+    """A file of more bytes than one may have; nothing of it is kept."""
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        limit = f"{limit_bytes // 1_000_000} MB"
+        super().__init__(f"“{name}” is larger than {limit}, the most a file may have. Split it; nothing was stored.")
+        self.name = name
+        self.limit_bytes = limit_bytes
 
 
 class UnreadableFile(RetrievalError):

@@ -57,3 +57,10 @@ def written(person: Person | None, slug: str = DEFAULT_SLUG) -> KnowledgeBase:
         return found
     name = "My documents" if person is not None else "Shared documents" if slug == DEFAULT_SLUG else slug
     return KnowledgeBase.objects.get_or_create(owner=person, slug=slug, defaults={"name": name})[0]
+
+
+def filled_by_operator(person: Person | None, slug: str = DEFAULT_SLUG) -> KnowledgeBase:
+    """What a command writes under this slug, the person's or a shared one; it comes into being with its first use."""
+    if person is None or slug == DEFAULT_SLUG:
+        return written(person, slug)
+    return KnowledgeBase.objects.get_or_create(owner=person, slug=slug, defaults={"name": slug})[0]

@@ -6,6 +6,7 @@ import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from pgvector.django import VectorField
@@ -57,6 +58,7 @@ class Document(models.Model):
     progress = models.PositiveSmallIntegerField(default=0)
     error = models.TextField(blank=True)
     text = models.TextField(blank=True)
+    lacks_vectors = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -72,10 +74,22 @@ class Document(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["knowledge_base", "-created_at"], name="document_newest_first"),
             models.Index(fields=["knowledge_base", "sha256"], name="document_by_content"),
+            models.Index(fields=["knowledge_base", "source"], name="document_by_source"),
+            models.Index(fields=["updated_at"], condition=Q(lacks_vectors=True), name="document_without_vectors"),
+            models.Index(
+                fields=["updated_at"], condition=Q(status__in=["queued", "processing"]), name="document_in_progress"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def note(self) -> str:
+        """What a person should know of a document that is ready; empty when there is nothing."""
+        if not self.lacks_vectors:
+            return ""
+        return "Found by its words only for now: the embedder did not answer, and is asked again every few minutes."
 
 
 class OriginalPiece(models.Model):
@@ -130,6 +144,55 @@ class Window(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["knowledge_base", "embedder"], name="window_of_a_knowledge_base"),
         ]
+
+
+class Term(models.Model):
+    """A word of a knowledge base, and how many of its chunks have it."""
+
+    id = models.BigAutoField(primary_key=True)
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+", db_index=False)
+    lexeme = models.CharField(max_length=80, db_collation="C")
+    chunks = models.PositiveIntegerField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["knowledge_base", "lexeme"], name="term_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.lexeme
+
+
+class Posting(models.Model):
+    """How often a chunk has a term, beside the chunk's length in terms: all BM25 needs, read from the index alone.
+
+    Written and removed with its IndexedChunk; goes by itself when its term does.
+    """
+
+    pk = models.CompositePrimaryKey("term_id", "chunk_id")
+    term = models.ForeignKey(Term, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    chunk = models.ForeignKey(Chunk, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    occurrences = models.FloatField()
+    length = models.FloatField()
+
+
+class IndexedChunk(models.Model):
+    """That a chunk can be found by keyword: its length and the terms under which its postings stand."""
+
+    chunk = models.OneToOneField(Chunk, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    length = models.PositiveIntegerField()
+    term_ids = ArrayField(models.BigIntegerField())
+
+
+class KeywordStatistics(models.Model):
+    """How many chunks of a knowledge base can be found by keyword and how many terms they have together.
+
+    Its row is what writers of the keyword index lock first.
+    """
+
+    knowledge_base = models.OneToOneField(KnowledgeBase, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    chunks = models.PositiveIntegerField(default=0)
+    total_length = models.PositiveBigIntegerField(default=0)
 
 
 class CachedVector(models.Model):

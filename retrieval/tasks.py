@@ -2,15 +2,69 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
+from django.utils import timezone
+from procrastinate import JobContext, RetryStrategy
 from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
 
+from klerai.database import in_database
 from retrieval.embedders.caching import forget_unused
+from retrieval.ingestion.pipeline import UNFINISHED, embed_later, fail, process
+from retrieval.models import Document
 from retrieval.reembedding import remove_old_windows
 
+QUEUE = "ingestion"
+MOST_ATTEMPTS = 4
+RETRY = RetryStrategy(max_attempts=MOST_ATTEMPTS, exponential_wait=5)
+FORGOTTEN_AFTER = timedelta(minutes=15)
+GAVE_UP = "Something went wrong on our side, several times. Try again; if it stays so, tell the people who run this."
+_AT_ONCE = 50
 logger = structlog.get_logger(__name__)
+
+
+def queue(document_id: UUID) -> None:
+    """Have a document processed once what the caller does is committed; the same document never twice at a time."""
+    process_document.configure(lock=f"document:{document_id}").defer(document_id=str(document_id))
+
+
+@app.task(name="process_document", queue=QUEUE, retry=RETRY, pass_context=True)
+async def process_document(context: JobContext, document_id: str) -> None:
+    """At least once. A document over which its worker died several times fails."""
+    if context.job.attempts >= MOST_ATTEMPTS:
+        await in_database(give_up, UUID(document_id))
+        return
+    await process(UUID(document_id))
+
+
+def give_up(document_id: UUID) -> None:
+    document = Document.objects.defer("text").filter(pk=document_id).first()
+    if document is not None:
+        fail(document, GAVE_UP)
+
+
+@app.periodic(cron="*/5 * * * *", periodic_id="embed-later")
+@app.task(name="embed_what_lacks_vectors", queue=QUEUE, queueing_lock="embed-later", pass_context=False)
+async def embed_what_lacks_vectors(timestamp: int) -> None:
+    """Every five minutes, until an embedder that is still away is met."""
+    lacking = Document.objects.filter(lacks_vectors=True, status=Document.Status.READY).order_by("updated_at")
+    for document_id in await in_database(list, lacking.values_list("pk", flat=True)[:_AT_ONCE]):
+        if not await embed_later(document_id):
+            return
+
+
+@app.periodic(cron="*/10 * * * *", periodic_id="queue-forgotten")
+@app.task(name="queue_forgotten", queueing_lock="queue-forgotten", pass_context=False)
+def queue_forgotten(timestamp: int) -> None:
+    """Every ten minutes: documents that wait without a job, such as those of an `ingest` that was killed."""
+    waiting = Document.objects.filter(status__in=UNFINISHED, updated_at__lt=timezone.now() - FORGOTTEN_AFTER)
+    for document_id in waiting.order_by("updated_at").values_list("pk", flat=True)[:_AT_ONCE]:
+        jobs = ProcrastinateJob.objects.filter(task_name="process_document", status__in=["todo", "doing"])
+        if not jobs.filter(args__document_id=str(document_id)).exists():
+            queue(document_id)
 
 
 @app.periodic(cron="23 3 * * *", periodic_id="forget-unused-vectors")

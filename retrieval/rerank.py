@@ -1,0 +1,12 @@
+"""What a reranker is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Reranker(Protocol):
+    """Says how well each text answers a query: as many scores as texts, in their order, the higher the better."""
+
+    async def __call__(self, query: str, texts: Sequence[str], /) -> list[float]: ...

@@ -1,0 +1,55 @@
+"""What one search reads, and how its windows are best searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from klerai.accounts.models import Person
+from retrieval.knowledge import searched
+from retrieval.models import KeywordStatistics
+from retrieval.vector_index import windows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The knowledge bases of a scope that share an embedder; without a name they have none."""
+
+    embedder: str
+    ids: tuple[UUID, ...]
+    is_compared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The knowledge bases a person may read under a slug, as far as they hold anything."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [base for part in self.parts for base in part.ids]
+
+
+def scope_of(person: Person | None, slug: str) -> Scope:
+    """Raises NoSuchKnowledgeBase."""
+    bases = searched(person, slug)
+    held = dict(
+        KeywordStatistics.objects.filter(knowledge_base__in=[base.pk for base in bases], chunks__gt=0).values_list(
+            "knowledge_base_id", "chunks"
+        )
+    )
+    by_embedder: dict[str, list[UUID]] = {}
+    for base in bases:
+        if base.pk in held:
+            by_embedder.setdefault(base.embedder, []).append(base.pk)
+    return Scope(
+        tuple(
+            Part(name, tuple(ids), _are_compared(name, ids, chunks=sum(held[base] for base in ids)))
+            for name, ids in by_embedder.items()
+        )
+    )
+
+
+def _are_compared(embedder: str, ids: list[UUID], *, chunks: int) -> bool:
+    return not embedder or windows_of(embedder, ids, at_least=chunks).are_compared
