@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 from uuid import UUID
 
 
@@ -49,3 +50,26 @@ class Found:
 
     passages: tuple[Passage, ...]
     degraded: tuple[str, ...] = ()
+
+
+def found_json(found: Found) -> dict[str, Any]:
+    """What every door answers to a search."""
+    return {"results": [_passage_json(passage) for passage in found.passages], "degraded": list(found.degraded)}
+
+
+def _passage_json(passage: Passage) -> dict[str, Any]:
+    return {
+        "document": {
+            "id": str(passage.document_id),
+            "external_id": passage.external_id,
+            "title": passage.title,
+        },
+        "knowledge_base": passage.knowledge_base,
+        "text": passage.text,
+        "section": passage.section,
+        "start": passage.start,
+        "end": passage.end,
+        "page": passage.page,
+        "ranks": asdict(passage.ranks),
+        "scores": asdict(passage.scores),
+    }

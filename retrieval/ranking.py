@@ -45,11 +45,10 @@ async def rank(person: Person | None, query: str, *, knowledge_base: str, most: 
 def _passages(scope: Scope, query: str, more_words: str, legs: Sequence[VectorLeg], most: int) -> tuple[Passage, ...]:
     lexemes, added = frozenset(terms(query)), frozenset(terms(more_words))
     text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=CONVEX, shown=most)
-    with transaction.atomic(), connection.cursor() as cursor:
-        with connection.connection.pipeline():
-            cursor.execute(_SETTINGS)
-            cursor.execute(text, parameters)
-            rows = cursor.fetchall()
+    with transaction.atomic(), connection.cursor() as cursor, connection.connection.pipeline():
+        cursor.execute(_SETTINGS)
+        cursor.execute(text, parameters)
+        rows = cursor.fetchall()
     return tuple(_passage(row) for row in rows)
 
 

@@ -88,9 +88,7 @@ def _switch(knowledge_base_id: UUID, embedder: str) -> bool:
 def _remove_some(knowledge_base_id: UUID) -> int:
     """The lock keeps the live embedder what it is until these are gone."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id]
-        )
+        cursor.execute("SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id])
         live = cursor.fetchone()
         cursor.execute(
             "DELETE FROM retrieval_window WHERE id IN"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 
 class Reranker(Protocol):
     """Says how well each text answers a query: as many scores as texts, in their order, the higher the better."""
 
-    async def __call__(self, query: str, texts: Sequence[str], /) -> list[float]: ...
+    def __call__(self, query: str, texts: Sequence[str], /) -> Awaitable[list[float]]: ...

@@ -13,6 +13,7 @@ from retrieval.embedders.base import Vector
 from retrieval.fusion import Fusion
 
 DEPTH = 100  # how far down a leg is ranked
+MOST_FUSED = 2 * DEPTH
 POSTINGS_BUDGET = 20_000
 RESCORED = 400
 MOST_WORDS = 64
@@ -134,6 +135,7 @@ def statement(
     added: Set[str] = frozenset(),
     fusion: Fusion,
     shown: int,
+    budget: int = POSTINGS_BUDGET,
 ) -> tuple[str, dict[str, Any]]:
     """The text and the parameters of a search in the knowledge bases `scope`; rows come best first.
 
@@ -146,10 +148,10 @@ def statement(
         "added_weight": ADDED_WEIGHT,
         "k1": settings.BM25_K1,
         "b": settings.BM25_B,
-        "budget": POSTINGS_BUDGET,
+        "budget": budget,
         "rescored": RESCORED,
         "most_words": MOST_WORDS,
-        "depth": max(DEPTH, shown),
+        "depth": DEPTH,
         "shown": shown,
     }
     found, own = [], []
@@ -166,5 +168,5 @@ def statement(
 
 
 def _quoted(name: str) -> str:
-    """A literal, since the index is of the windows `WHERE embedder = '…'` and a parameter would not be seen to match."""
+    """A literal: the index holds windows `WHERE embedder = '…'`, which no parameter is seen to match."""
     return "'" + name.replace("'", "''").replace("%", "%%") + "'"
