@@ -174,7 +174,9 @@ def test_with_the_embedder_away_a_document_is_found_by_its_words_and_embedded_la
     asyncio.run(embed_what_lacks_vectors(0))
     document = now(document)
     assert (document.lacks_vectors, document.note) == (False, "")
-    assert Window.objects.filter(chunk__document=document).values("chunk").distinct().count() == len(chunks_of(document))
+    assert Window.objects.filter(chunk__document=document).values("chunk").distinct().count() == len(
+        chunks_of(document)
+    )
 
 
 def test_without_an_embedder_nothing_is_missing(alice: Person, settings: Settings) -> None:
