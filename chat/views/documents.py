@@ -24,7 +24,7 @@ from klerai.accounts.authentication import for_person, requester
 from klerai.accounts.models import Person
 from klerai.api import invalid
 from klerai.database import in_database
-from klerai.pagination import NewestFirst
+from klerai.pagination import NewestFirst, page_of
 from retrieval.errors import RetrievalError
 from retrieval.ingestion.accept import accept_upload, delete_document, retry_document
 from retrieval.ingestion.originals import original_piece
@@ -69,7 +69,7 @@ class Documents(KnowledgeView):
     def get_queryset(self) -> QuerySet[Document]:
         return documents_in(requester(self.request), self.kwargs["slug"]).defer("text")
 
-    @extend_schema(responses=SHAPE_OF_DOCUMENT)
+    @extend_schema(responses=page_of(SHAPE_OF_DOCUMENT))
     def get(self, request: Request, slug: str) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(documents_json(page or ()))
