@@ -262,7 +262,7 @@ def test_what_is_written_to_the_default_one_is_the_persons_own(server: str) -> N
     with by_key(server) as alice, by_key(server) as charlie:
         added(alice)
         assert KnowledgeBase.objects.get(owner=alice.person).slug == "default_kb"
-        assert [one["slug"] for one in alice.get(BASES).json()["results"]][0] == "default_kb"
+        assert alice.get(BASES).json()["results"][0]["slug"] == "default_kb"
         assert listed(alice)[0]["title"] == "guide.md"
         assert "guide.md" not in {one["title"] for one in listed(charlie)}
 
