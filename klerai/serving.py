@@ -13,12 +13,18 @@ import uvicorn
 import uvloop
 from django.conf import settings
 from procrastinate.contrib.django import app
+from procrastinate.exceptions import UniqueViolation
+from procrastinate.jobs import Status
 
+import klerai.mail_queue  # noqa: F401  whose task has to be known before the first job is fetched
 from klerai.mail import require_delivery
 
 GRACE_SECONDS = 30
 _LAST_WORDS_SECONDS = 5  # for viewers to be sent the end of a run that the drain ended
 WORKER_CONCURRENCY = 4
+SLOW_QUEUES = {"ingestion": 2}  # jobs of half a minute: so many at a time, and never in the way of the others
+STALLED_SECONDS = 20  # without a word from its worker, a job is taken to be nobody's
+_HEARTBEAT_SECONDS = 5.0
 _RESTART_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
@@ -118,17 +124,53 @@ async def _work_until_asked_to_stop() -> None:
 
 
 async def _keep_working() -> None:
+    """All queues, the slow ones apart, until cancelled."""
+    quick = {task.queue for task in app.tasks.values()} - set(SLOW_QUEUES)
+    await asyncio.gather(
+        _keep_emptying(sorted(quick), WORKER_CONCURRENCY),
+        *(_keep_emptying([queue], concurrency) for queue, concurrency in SLOW_QUEUES.items()),
+        _keep_reviving(),
+    )
+
+
+async def _keep_emptying(queues: list[str], concurrency: int) -> None:
     """A worker that lost its database comes back when the database does."""
     while True:
         try:
             connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]  # Django's has one
             async with app.with_connector(connector).open_async() as own:
                 await own.run_worker_async(
-                    concurrency=WORKER_CONCURRENCY,
+                    queues=queues,
+                    concurrency=concurrency,
                     install_signal_handlers=False,
                     shutdown_graceful_timeout=GRACE_SECONDS,
+                    update_heartbeat_interval=_HEARTBEAT_SECONDS,
+                    stalled_worker_timeout=STALLED_SECONDS,
                     delete_jobs="successful",
                 )
         except Exception:
             logger.exception("The worker failed and starts again.")
         await asyncio.sleep(_RESTART_SECONDS)
+
+
+async def _keep_reviving() -> None:
+    """Jobs of workers that are gone are done again: every task is one that may be."""
+    while True:
+        try:
+            await revive_stalled_jobs()
+        except Exception:
+            logger.exception("Stalled jobs were not looked for.")
+        await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+
+async def revive_stalled_jobs() -> int:
+    """Queue again what a worker was doing that has not been heard of for STALLED_SECONDS; how many jobs that were."""
+    manager, revived = app.job_manager, 0
+    for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
+        try:
+            await manager.retry_job(job)
+            revived += 1
+            logger.warning("Job %s of a worker that is gone is done again.", job.id)
+        except UniqueViolation:  # the same work waits already
+            await manager.finish_job(job, status=Status.FAILED, delete_job=False)
+    return revived

@@ -1,4 +1,4 @@
-"""Queued and periodic work on documents."""
+"""Queued and periodic work on knowledge."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from klerai.database import in_database
+from retrieval.embedders.caching import forget_unused
 from retrieval.ingestion.pipeline import UNFINISHED, embed_later, fail, process
 from retrieval.models import Document
 
@@ -63,3 +64,10 @@ def queue_forgotten(timestamp: int) -> None:
         jobs = ProcrastinateJob.objects.filter(task_name="process_document", status__in=["todo", "doing"])
         if not jobs.filter(args__document_id=str(document_id)).exists():
             queue(document_id)
+
+
+@app.periodic(cron="23 3 * * *", periodic_id="forget-unused-vectors")
+@app.task(queueing_lock="forget-unused-vectors")
+def forget_unused_vectors(timestamp: int) -> None:
+    """Once a night, so that the cache holds what is still read."""
+    logger.info("vectors_forgotten", count=forget_unused())

@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
     (
         "klerai.env",
+        "klerai.http",
         "klerai.postgres",
         "klerai.database",
         "klerai.failpoints",
@@ -62,7 +63,7 @@ SDKS = {
     "openai": set(),
     "stripe": set(),
     "mcp": set(),
-    "voyageai": set(),
+    "voyageai": {"retrieval.embedders.voyage"},
 }
 
 

@@ -21,9 +21,12 @@ def chosen_embedder(env: Environment) -> str:
     """KLERAI_EMBEDDER as one of KINDS or `none`. `auto` is the first vendor with a key, else WordLlama.
 
     Ollama has no key that would tell whether its embedding model was ever pulled, so it is used only when asked for.
-    Raises BadSetting when the embedder asked for has no key.
+    Raises BadSetting when the embedder asked for has no key, or a key is none.
     """
     choice = env.choice("KLERAI_EMBEDDER", "auto", ("auto", *KINDS, "none"))
+    for name in KEYS.values():
+        if not (key := env.secret(name)).isascii() or (key and not key.isprintable()):
+            raise BadSetting(name, "has characters in it that no key has.")
     if choice == "auto":
         return next((kind for kind, key in KEYS.items() if env.secret(key)), "wordllama")
     if choice in KEYS and not env.secret(KEYS[choice]):

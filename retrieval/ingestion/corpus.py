@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import BinaryIO
 
 import structlog
@@ -162,19 +161,17 @@ def _show(
 ) -> None:
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
     known = _locked(knowledge_base, rows)
-    by_passage = iter(vectors.by_passage if vectors else ())
     found = []
     for row, spans in zip(rows, cut, strict=True):
         document = known.get(row.external_id) or Document(knowledge_base=knowledge_base, external_id=row.external_id)
         document.title = title_of(row.title if row.title.strip() else row.external_id)
         document.sha256, document.bytes, document.updated_at = row.sha256, len(row.text.encode()), timezone.now()
-        own = Vectors(vectors.embedder, list(islice(by_passage, len(spans)))) if vectors else None
-        found.append(Passages(document, row.text, "text/markdown", spans, own, lacks_vectors))
+        found.append(Passages(document, row.text, "text/markdown", spans, lacks_vectors))
         found[-1].mark_ready()
     documents = [each.document for each in found]
     Document.objects.bulk_update(known.values(), ["title", "sha256", "bytes", *READY_FIELDS])
     Document.objects.bulk_create([document for document in documents if document.external_id not in known])
-    show_passages(knowledge_base, found)
+    show_passages(knowledge_base, found, vectors)
     for document in documents:
         transaction.on_commit(partial(document_ready.send, sender=Document, document_id=document.pk))
 

@@ -11,6 +11,7 @@ from retrieval.embedders.base import Vector
 from retrieval.ingestion.chunking import Span
 from retrieval.keyword_index import forget_document, index_chunks
 from retrieval.models import Chunk, Document, KnowledgeBase, Window
+from retrieval.window_vectors import store_windows
 
 READY_FIELDS = ("text", "media_type", "lacks_vectors", "status", "progress", "error", "updated_at")
 _AT_ONCE = 1_000
@@ -18,7 +19,7 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """What one embedder said of the windows of each passage."""
+    """What one embedder said of the windows of each passage, those of several documents one after the other."""
 
     embedder: str
     by_passage: Sequence[Sequence[Vector]]
@@ -26,13 +27,12 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """A document's text, cut and embedded. Without vectors it is found by its words, and embedded later if it lacks."""
+    """A document's text and where it is cut. When it lacks vectors it is found by its words, and embedded later."""
 
     document: Document
     text: str
     media_type: str
     spans: Sequence[Span]
-    vectors: Vectors | None
     lacks_vectors: bool = False
 
     def mark_ready(self) -> None:
@@ -43,28 +43,28 @@ class Passages:
 
 
 @transaction.atomic
-def show_passages(knowledge_base: KnowledgeBase, found: Sequence[Passages]) -> None:
+def show_passages(knowledge_base: KnowledgeBase, found: Sequence[Passages], vectors: Vectors | None) -> None:
     """Put these in the place of what each document had before. Their rows are locked and say that they are ready."""
     forget_passages([each.document for each in found])
-    chunks = [list(_chunks(each)) for each in found]
-    rows = [chunk for chunks_of_one in chunks for chunk in chunks_of_one]
-    Chunk.objects.bulk_create(rows, batch_size=_AT_ONCE)
-    for start in range(0, len(rows), _AT_ONCE):
-        index_chunks(knowledge_base, rows[start : start + _AT_ONCE])
-    for each, chunks_of_one in zip(found, chunks, strict=True):
-        if each.vectors is not None:
-            write_windows(knowledge_base, chunks_of_one, each.vectors)
+    chunks = [chunk for each in found for chunk in _chunks(each)]
+    Chunk.objects.bulk_create(chunks, batch_size=_AT_ONCE)
+    for start in range(0, len(chunks), _AT_ONCE):
+        index_chunks(knowledge_base, chunks[start : start + _AT_ONCE])
+    if vectors is not None and not show_vectors(knowledge_base, [chunk.pk for chunk in chunks], vectors):
+        documents = [each.document.pk for each in found]
+        Document.objects.filter(pk__in=documents).update(lacks_vectors=True)
 
 
-def write_windows(knowledge_base: KnowledgeBase, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-    """Inside the caller's transaction; chunks that have windows of this embedder already keep them."""
-    rows = (
-        Window(knowledge_base=knowledge_base, chunk=chunk, embedder=vectors.embedder, position=place, vector=vector)
-        for chunk, of_chunk in zip(chunks, vectors.by_passage, strict=True)
-        for place, vector in enumerate(of_chunk)
-    )
-    Window.objects.bulk_create(rows, batch_size=_AT_ONCE, ignore_conflicts=True)
-    KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedder="").update(embedder=vectors.embedder)
+def show_vectors(knowledge_base: KnowledgeBase, chunk_ids: Sequence[int], vectors: Vectors) -> bool:
+    """Whether the knowledge base is searched by this embedder still. A new one is from its first vectors on."""
+    pairs = zip(chunk_ids, vectors.by_passage, strict=True)
+    rows = [(chunk_id, vector) for chunk_id, of_chunk in pairs for vector in of_chunk]
+    live = store_windows(knowledge_base.pk, vectors.embedder, rows)
+    if not live:
+        KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedder="").update(embedder=vectors.embedder)
+        knowledge_base.refresh_from_db(fields=["embedder"])
+        live = knowledge_base.embedder
+    return live == vectors.embedder
 
 
 def forget_passages(documents: Iterable[Document]) -> None:

@@ -14,7 +14,7 @@ from klerai.failpoints import failpoint
 from retrieval.errors import EmbedderFailed, UnreadableFile
 from retrieval.ingestion.embedding import embedded
 from retrieval.ingestion.originals import spooled
-from retrieval.ingestion.passages import READY_FIELDS, Passages, Vectors, show_passages, write_windows
+from retrieval.ingestion.passages import READY_FIELDS, Passages, Vectors, show_passages, show_vectors
 from retrieval.ingestion.reading import Reading, read_confined
 from retrieval.models import Chunk, Document
 from retrieval.signals import document_ready
@@ -44,8 +44,8 @@ async def process(document_id: UUID) -> None:
     texts = [reading.text[span.start : span.end] for span in reading.spans]
     vectors, lacks_vectors = await _embedded(document, texts)
     failpoint("ingestion_embedded")
-    passages = Passages(document, reading.text, reading.media_type, reading.spans, vectors, lacks_vectors)
-    await in_database(_show, passages)
+    passages = Passages(document, reading.text, reading.media_type, reading.spans, lacks_vectors)
+    await in_database(_show, passages, vectors)
     failpoint("ingestion_shown")
 
 
@@ -110,13 +110,13 @@ def _note_progress(document: Document, percent: int) -> None:
 
 
 @transaction.atomic
-def _show(passages: Passages) -> None:
+def _show(passages: Passages, vectors: Vectors | None) -> None:
     document = passages.document
     if _same_version(document) is None:
         return
     passages.mark_ready()
     document.save(update_fields=READY_FIELDS)
-    show_passages(document.knowledge_base, [passages])
+    show_passages(document.knowledge_base, [passages], vectors)
     failpoint("ingestion_shown_uncommitted")
     transaction.on_commit(lambda: document_ready.send(sender=Document, document_id=document.pk))
 
@@ -134,7 +134,6 @@ def _add_vectors(document: Document, chunks: Sequence[Chunk], vectors: Vectors |
     found = Document.objects.select_for_update(of=("self",)).defer("text").filter(pk=document.pk).first()
     if found is None or found.sha256 != document.sha256 or not found.lacks_vectors:
         return
-    if vectors is not None:
-        write_windows(document.knowledge_base, chunks, vectors)
-    found.lacks_vectors = False
+    has_them = vectors is None or show_vectors(document.knowledge_base, [chunk.pk for chunk in chunks], vectors)
+    found.lacks_vectors = not has_them
     found.save(update_fields=["lacks_vectors"])
