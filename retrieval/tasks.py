@@ -46,11 +46,15 @@ def give_up(document_id: UUID) -> None:
 @app.periodic(cron="*/5 * * * *", periodic_id="embed-later")
 @app.task(name="embed_what_lacks_vectors", queue=QUEUE, queueing_lock="embed-later", pass_context=False)
 async def embed_what_lacks_vectors(timestamp: int) -> None:
-    """Every five minutes, until an embedder that is still away is met."""
-    lacking = Document.objects.filter(lacks_vectors=True, status=Document.Status.READY).order_by("updated_at")
-    for document_id in await in_database(list, lacking.values_list("pk", flat=True)[:_AT_ONCE]):
-        if not await embed_later(document_id):
-            return
+    """Every five minutes; a knowledge base whose embedder is still away is left until the next time."""
+    lacking = Document.objects.filter(lacks_vectors=True, status=Document.Status.READY)
+    for knowledge_base in await in_database(
+        list, lacking.order_by().values_list("knowledge_base", flat=True).distinct()
+    ):
+        waiting = lacking.filter(knowledge_base=knowledge_base).order_by("updated_at").values_list("pk", flat=True)
+        for document_id in await in_database(list, waiting[:_AT_ONCE]):
+            if not await embed_later(document_id):
+                break
 
 
 @app.periodic(cron="*/10 * * * *", periodic_id="queue-forgotten")

@@ -69,7 +69,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
-    "retrieval": {"search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"},
+    "retrieval": {
+        *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
+        *("bases", "contents", "extracts", "emphasis"),
+    },
 }
 PURE = (
     "chat.messages",

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID
 
-from django.core.files.uploadedfile import UploadedFile
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -22,12 +20,13 @@ from rest_framework.response import Response
 from chat.views.knowledge import SHAPE_OF_DOCUMENT, KnowledgeView, as_api_error, documents_json
 from klerai.accounts.authentication import for_person, requester
 from klerai.accounts.models import Person
-from klerai.api import invalid
+from klerai.api import ApiError, invalid
 from klerai.database import in_database
-from klerai.pagination import NewestFirst
+from klerai.pagination import NewestFirst, page_of
 from retrieval.errors import RetrievalError
-from retrieval.ingestion.accept import accept_upload, delete_document, retry_document
+from retrieval.ingestion.accept import delete_document, retry_document
 from retrieval.ingestion.originals import original_piece
+from retrieval.ingestion.uploads import accept_files
 from retrieval.knowledge import Document, documents_in, written, written_document
 
 UPLOAD = {
@@ -69,24 +68,21 @@ class Documents(KnowledgeView):
     def get_queryset(self) -> QuerySet[Document]:
         return documents_in(requester(self.request), self.kwargs["slug"]).defer("text")
 
-    @extend_schema(responses=SHAPE_OF_DOCUMENT)
+    @extend_schema(responses=page_of(SHAPE_OF_DOCUMENT))
     def get(self, request: Request, slug: str) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(documents_json(page or ()))
 
     @extend_schema(request=UPLOAD, responses={202: ACCEPTED})
     def post(self, request: Request, slug: str) -> Response:
-        person = requester(request)
-        written(person, slug)
-        files = request.FILES.getlist("file")
-        if not files:
+        written(requester(request), slug)
+        if request._request.content_type != "multipart/form-data":
+            raise ApiError("unsupported", "Send files in the field “file”, as multipart/form-data.", status=415)
+        taken = accept_files(requester(request), slug, request._request)
+        if not taken:
             raise invalid({"file": ["Send at least one file in the field “file”, as multipart/form-data."]})
-        with transaction.atomic():  # all of them or, when one is refused, none
-            documents = [accepted(person, slug, file) for file in files]
-        return Response(
-            {"documents": [{"id": str(each.pk), "status": each.status} for each in documents]},
-            status=202,
-        )
+        documents = [{"id": str(each.document.pk), "status": each.document.status} for each in taken]
+        return Response({"documents": documents}, status=202)
 
 
 class DocumentDetail(KnowledgeView):
@@ -118,10 +114,6 @@ class DocumentRetry(KnowledgeView):
         found_in(person, slug, document_id)
         (shape,) = documents_json([retry_document(written_document(person, document_id))])
         return Response(shape, status=202)
-
-
-def accepted(person: Person, slug: str, file: UploadedFile[Any]) -> Document:
-    return accept_upload(person, slug, file.name or "", file.chunks())
 
 
 def found_in(person: Person, slug: str, document_id: UUID) -> Document:

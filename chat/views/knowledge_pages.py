@@ -13,11 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chat.views.document_lists import lists_of
-from chat.views.documents import accepted
 from chat.views.frame import framed, person_of
 from retrieval.bases import delete_knowledge_base, make_knowledge_base, rename
 from retrieval.contents import Contents, contents_of
 from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
+from retrieval.ingestion.accept import accept_upload
 from retrieval.knowledge import DEFAULT_SLUG, KnowledgeBase, knowledge_bases_of, read, written
 
 SHARED = "?shared=1"
@@ -149,7 +149,7 @@ def _add_files(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, "No file was chosen. Choose one or more, then add them.")
     for file in files:
         try:
-            accepted(person, slug, file)
+            accept_upload(person, slug, file.name or "", file.chunks())
         except RetrievalError as refusal:
             messages.error(request, f"{file.name}: {refusal}")
     return redirect("knowledge-base", slug)

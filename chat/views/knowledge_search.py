@@ -15,6 +15,7 @@ from chat.views.knowledge import KnowledgeView
 from klerai.accounts.authentication import requester
 from klerai.api import invalid
 from klerai.pagination import MAX_LIMIT
+from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.passages import found_json
 from retrieval.search import search
 
@@ -69,7 +70,8 @@ class KnowledgeSearch(KnowledgeView):
     )
     def get(self, request: Request, slug: str) -> Response:
         query, limit = asked_for(request.query_params)
-        found = async_to_sync(search)(requester(request), query, knowledge_base=slug, limit=limit)
+        rerank = reranker_by_settings()
+        found = async_to_sync(search)(requester(request), query, knowledge_base=slug, limit=limit, rerank=rerank)
         return Response(found_json(found))
 
 

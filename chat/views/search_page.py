@@ -18,6 +18,7 @@ from chat.views.knowledge_search import problem_of
 from chat.views.search_stages import TO_THE_MODEL, drawing_of, rows_of
 from klerai.accounts.models import Person
 from klerai.database import in_database
+from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.knowledge import DEFAULT_SLUG, knowledge_bases_of
 from retrieval.search import search
@@ -52,7 +53,7 @@ async def search_page(request: HttpRequest) -> HttpResponse:
 async def _found(person: Person, query: str, slug: str) -> dict[str, Any]:
     began = time.monotonic()
     try:
-        found = await search(person, query, knowledge_base=slug, limit=SHOWN)
+        found = await search(person, query, knowledge_base=slug, limit=SHOWN, rerank=reranker_by_settings())
     except NoSuchKnowledgeBase as error:
         raise Http404 from error
     address = reverse("api_knowledge_search", args=[slug])
