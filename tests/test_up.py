@@ -209,6 +209,13 @@ def test_a_wrong_database_address_is_a_sentence(command: str, address: str, reas
     assert "wrong@" not in refused.stderr
 
 
+def test_a_command_before_the_first_start_says_what_makes_the_tables(data_dir: Path) -> None:
+    tried = manage("ask", "Hello?", data_dir=data_dir)
+    assert tried.returncode == 1
+    assert "“manage.py up” makes them" in tried.stderr
+    assert "Traceback" not in tried.stderr
+
+
 def test_another_host_needs_a_secret_key(data_dir: Path) -> None:
     refused = manage("up", "--host", "0.0.0.0", "--port", "0", "--data", data_dir)
     assert refused.returncode == 1

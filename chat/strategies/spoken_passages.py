@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from chat.passages import Numbered
 
@@ -11,7 +12,10 @@ MOST_QUOTES = 3
 LONGEST_QUOTE = 400
 NEEDED_SHARE = 0.5
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$|[.!?])+")
+_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=[#|]|[-*+] |\d{1,3}[.)] )")
+_SENTENCE = re.compile(r".+?(?:[.!?]+[”\"')\]*_]*(?=\s|$)|$)")
+_LIST_MARK = re.compile(r"^(?:[-*+>|]|\d{1,3}[.)])\s+")
+_SHORTEST = 20
 _WORD = re.compile(r"\w{3,}")
 _STEM = 5
 _SAID_ALWAYS = frozenset(
@@ -21,6 +25,15 @@ _SAID_ALWAYS = frozenset(
         "there here they them please tell show give find say says said know"
     )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a passage, the heading it stands under and the number of its paragraph."""
+
+    text: str
+    heading: str
+    paragraph: int
 
 
 def words_of(text: str) -> set[str]:
@@ -47,13 +60,28 @@ def _is_about(passage: Numbered, wanted: set[str]) -> bool:
 
 
 def _best(passage: Numbered, wanted: set[str]) -> str:
-    best = max(_sentences(passage.text), key=lambda sentence: len(wanted & words_of(sentence)), default=passage.text)
-    line = " ".join(best.split())
-    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE].rsplit(' ', 1)[0]}…"
+    """The sentence that shares most words with the question, its heading counted half, and the one behind it."""
+    told = list(_sentences(passage.text))
+    if not told:
+        return _cut(" ".join(passage.text.split()))
+    scores = [len(wanted & words_of(one.text)) + len(wanted & words_of(one.heading)) / 2 for one in told]
+    best = scores.index(max(scores))
+    behind = told[best + 1] if best + 1 < len(told) and told[best + 1].paragraph == told[best].paragraph else None
+    both = f"{told[best].text} {behind.text}" if behind else told[best].text
+    return both if len(both) <= LONGEST_QUOTE else _cut(told[best].text)
 
 
-def _sentences(text: str) -> Iterator[str]:
-    for found in _SENTENCE.finditer(text):
-        sentence = found[0].strip().lstrip("#>*-|0123456789. ").strip()
-        if len(sentence) > 20:
-            yield sentence
+def _sentences(text: str) -> Iterator[Sentence]:
+    """What a passage states: no headings, no questions; lines of a paragraph are joined."""
+    heading = ""
+    for number, paragraph in enumerate(_PARAGRAPH.split(text)):
+        if paragraph.startswith("#"):
+            heading, _, paragraph = paragraph.partition("\n")
+        for found in _SENTENCE.findall(_LIST_MARK.sub("", " ".join(paragraph.split()))):
+            sentence = found.strip()
+            if len(sentence) > _SHORTEST and not sentence.endswith("?"):
+                yield Sentence(sentence, heading, number)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE].rsplit(' ', 1)[0]}…"
