@@ -167,6 +167,7 @@ def test_without_a_person_everybody_reads_it(database: object, tmp_path: Path) -
     (tmp_path / "a.txt").write_text(prose(30))
     assert ingest(tmp_path / "a.txt", user=None, kb="shared-shelf") == 0
     assert list(documents_in(None, "shared-shelf")) == ["a.txt"]
+    KnowledgeBase.objects.get(owner=None, slug="shared-shelf").delete()  # everybody would find it
 
 
 @pytest.mark.parametrize(
