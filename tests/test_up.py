@@ -210,7 +210,7 @@ def test_a_wrong_database_address_is_a_sentence(command: str, address: str, reas
 
 
 def test_a_command_before_the_first_start_says_what_makes_the_tables(data_dir: Path) -> None:
-    tried = manage("ask", "Hello?", data_dir=data_dir)
+    tried = manage("ask", "Hello?", KLERAI_DATA_DIR=str(data_dir))
     assert tried.returncode == 1
     assert "“manage.py up” makes them" in tried.stderr
     assert "Traceback" not in tried.stderr
