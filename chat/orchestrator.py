@@ -73,7 +73,7 @@ async def answer(
         tab.timings.note_retrieval()
     question = UserMessage(message, aside=moment(run.person.zone), material=material)
     transcript = Transcript(profile.prompt, [*past.messages, question])
-    toolbox = _toolbox(run, tools, profile=profile, tab=tab, sources=sources)
+    toolbox = _toolbox(run, tools, profile=profile, tab=tab, sources=sources, small=route.small)
     words: list[str] = []
     happenings = run_loop(
         transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile, sources=sources
@@ -98,11 +98,13 @@ async def answer(
     yield Answered("".join(words), tuple(sources.cited))
 
 
-def _toolbox(run: Run, tools: Mapping[str, Tool], *, profile: Profile, tab: Tab, sources: Sources) -> Toolbox:
+def _toolbox(
+    run: Run, tools: Mapping[str, Tool], *, profile: Profile, tab: Tab, sources: Sources, small: SmallModel | None
+) -> Toolbox:
     return Toolbox(
         offered(tools, profile) if run.has_tools else {},
         profile=profile,
-        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources),
+        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=small),
         purse=tab,
         query_ref=run.query_ref,
     )
