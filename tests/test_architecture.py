@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("chat.wiring",),
     ("chat.runner", "chat.sweeper"),
-    ("chat.intake", "chat.endings", "chat.orchestrator"),
+    ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
     ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
