@@ -7,7 +7,7 @@ address the person did not give is fetched unless they confirm exactly that (rel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -46,11 +46,22 @@ def brings_outside_text(tool: Tool) -> bool:
     return tool.reads_private or tool.fetches or tool.writes
 
 
-def needs_confirmation(tool: Tool, arguments: Mapping[str, Any], *, given: str) -> bool:
+def needs_confirmation(tool: Tool, arguments: Mapping[str, Any], *, given: Collection[str]) -> bool:
     """Whether a tainted run has to ask: it writes, or it fetches an address that is not in the person's own words."""
     if tool.writes:
         return True
-    return tool.fetches and any(address not in given for address in addresses_in(arguments))
+    return tool.fetches and any(_plain(address) not in given for address in addresses_in(arguments))
+
+
+def addresses_given(texts: Iterable[str]) -> frozenset[str]:
+    """The addresses in the person's own words, for `needs_confirmation`."""
+    words = [word for text in texts for word in text.split()]
+    return frozenset(map(_plain, [*words, *addresses_in({"": words})]))
+
+
+def _plain(address: str) -> str:
+    """An address without what people leave out: its scheme, a last slash, the punctuation around it."""
+    return address.strip("<>()[]{}\"'“”‘’.,;:!?").removeprefix("https://").removeprefix("http://").rstrip("/")
 
 
 def addresses_in(arguments: Mapping[str, Any]) -> Iterator[str]:

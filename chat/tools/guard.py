@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from chat.events import ConfirmationRequired
 from chat.tools.base import Tool
-from chat.tools.confirmation import Confirmer, Decision, brings_outside_text, needs_confirmation
+from chat.tools.confirmation import (
+    Confirmer,
+    Decision,
+    addresses_given,
+    brings_outside_text,
+    needs_confirmation,
+)
 from chat.tools.validator import Refused, Valid
 
 
 class Guard:
-    """Knows whether a run is tainted. `given` is all that the person themselves wrote in the conversation."""
+    """Knows whether a run is tainted. `given` is what the person themselves wrote in the conversation."""
 
-    def __init__(self, confirmer: Confirmer, *, given: str, is_tainted: bool) -> None:
+    def __init__(self, confirmer: Confirmer, *, given: Iterable[str], is_tainted: bool) -> None:
         self.is_tainted = is_tainted
         self._confirmer = confirmer
-        self._given = given
+        self._given = addresses_given(given)
 
     def note(self, tool: Tool) -> None:
         """A call of this tool has given a result."""
