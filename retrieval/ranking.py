@@ -16,10 +16,12 @@ from retrieval.query_vectors import query_vectors
 from retrieval.scope import Scope, scope_of
 from retrieval.statement import VectorLeg, statement
 
-# For this statement alone. Compiling it costs more than running it, and so does sharing it out among processes.
+# For this statement alone. Compiling it costs more than running it, and so does sharing it out among processes. One
+# plan serves all scopes, and may not take what is in one knowledge base for all there is.
 SETTINGS = """
 SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
     set_config('work_mem', '32MB', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+    set_config('enable_seqscan', 'off', true),
     set_config('hnsw.ef_search', '100', true), set_config('hnsw.iterative_scan', 'strict_order', true)
 """
 
