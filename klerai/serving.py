@@ -18,6 +18,7 @@ from procrastinate.jobs import Status
 
 import klerai.mail_queue  # noqa: F401  whose task has to be known before the first job is fetched
 from klerai.mail import require_delivery
+from retrieval.embedders.choosing import warm
 
 GRACE_SECONDS = 30
 _LAST_WORDS_SECONDS = 5  # for viewers to be sent the end of a run that the drain ended
@@ -105,9 +106,11 @@ class _Website(uvicorn.Server):
 async def _serve(website: _Website, listener: socket.socket, *, with_worker: bool) -> None:
     with website.capture_signals():  # held until the worker is done, so that no signal interrupts the ending
         worker = asyncio.create_task(_keep_working()) if with_worker else None
+        warming = asyncio.create_task(warm())
         try:
             await website.serve(sockets=[listener])
         finally:
+            warming.cancel()
             if worker is not None:
                 worker.cancel()
                 with suppress(asyncio.CancelledError):

@@ -55,7 +55,7 @@ def _parts() -> list[Part]:
     return [
         Part(titles[name], "on" if words == OK else "failed", fine[name] if words == OK else words)
         for name, words in said.items()
-    ] + [_answers()]
+    ] + [_answers(), _search()]
 
 
 def _answers() -> Part:
@@ -65,6 +65,18 @@ def _answers() -> Part:
     return Part("Answers", "on", sentence, link="/", link_words="Ask something")
 
 
+def _search() -> Part:
+    """By the embedder of the settings; a knowledge base that was filled under another one keeps that."""
+    words = {
+        "voyage": f"By keyword and by meaning: Voyage AI, {settings.VOYAGE_MODEL}.",
+        "gemini": "By keyword and by meaning: Gemini, gemini-embedding-001.",
+        "ollama": "By keyword and by meaning: Ollama, nomic-embed-text.",
+        "wordllama": "By keyword and by meaning: WordLlama, on this machine and without a key.",
+        "none": "By keyword only, since KLERAI_EMBEDDER is none.",
+    }
+    return Part("Search", "on", words[settings.EMBEDDER], link="/search/", link_words="Search")
+
+
 def _settable() -> list[Part]:
     return [
         Part(
@@ -72,6 +84,24 @@ def _settable() -> list[Part]:
             "on" if settings.STRATEGY == "anthropic" else "off",
             "Answers in full sentences by a Claude model.",
             variable="ANTHROPIC_API_KEY",
+        ),
+        Part(
+            "Voyage AI",
+            "on" if settings.VOYAGE_API_KEY else "off",
+            "Better passages: its vectors find what is meant, and its reranker puts the best one first.",
+            variable="VOYAGE_API_KEY",
+        ),
+        Part(
+            "Gemini",
+            "on" if settings.GEMINI_API_KEY else "off",
+            "Passages found by Google's vectors, where there is no Voyage key.",
+            variable="GEMINI_API_KEY",
+        ),
+        Part(
+            "Ollama",
+            "on" if settings.EMBEDDER == "ollama" else "off",
+            "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
+            variable="KLERAI_EMBEDDER",
         ),
         _mail(),
         Part(

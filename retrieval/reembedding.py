@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from klerai.database import in_database
 from retrieval.embedders.base import Embedder
 from retrieval.models import Chunk, KnowledgeBase, Window
+from retrieval.vector_index import ensure_index
 from retrieval.window_vectors import fill_windows
 
 BATCH_CHUNKS = 200
@@ -33,6 +34,7 @@ async def reembed(
     filled, is_live = 0, False
     while not is_live:
         filled += await _fill(knowledge_base_id, embedder, report)
+        await in_database(ensure_index, embedder.name, embedder.dimension)
         is_live = await in_database(_switch, knowledge_base_id, embedder.name)
     return filled
 
@@ -88,9 +90,7 @@ def _switch(knowledge_base_id: UUID, embedder: str) -> bool:
 def _remove_some(knowledge_base_id: UUID) -> int:
     """The lock keeps the live embedder what it is until these are gone."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id]
-        )
+        cursor.execute("SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id])
         live = cursor.fetchone()
         cursor.execute(
             "DELETE FROM retrieval_window WHERE id IN"

@@ -8,7 +8,7 @@ from uuid import UUID
 from klerai.accounts.models import Person
 from retrieval.knowledge import searched
 from retrieval.models import KeywordStatistics
-from retrieval.vector_index import windows_of
+from retrieval.vector_index import count_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +52,4 @@ def scope_of(person: Person | None, slug: str) -> Scope:
 
 
 def _are_compared(embedder: str, ids: list[UUID], *, chunks: int) -> bool:
-    return not embedder or windows_of(embedder, ids, at_least=chunks).are_compared
+    return not embedder or count_windows(embedder, ids, chunks=chunks).are_compared

@@ -135,6 +135,7 @@ def statement(
     added: Set[str] = frozenset(),
     fusion: Fusion,
     shown: int,
+    budget: int = POSTINGS_BUDGET,
 ) -> tuple[str, dict[str, Any]]:
     """The text and the parameters of a search in the knowledge bases `scope`; rows come best first.
 
@@ -147,7 +148,7 @@ def statement(
         "added_weight": ADDED_WEIGHT,
         "k1": settings.BM25_K1,
         "b": settings.BM25_B,
-        "budget": POSTINGS_BUDGET,
+        "budget": budget,
         "rescored": RESCORED,
         "most_words": MOST_WORDS,
         "depth": DEPTH,

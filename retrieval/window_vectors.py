@@ -25,9 +25,7 @@ def store_windows(knowledge_base_id: UUID, embedder: str, rows: Sequence[tuple[i
     transaction ends: where it is another one, what was stored is not searched.
     """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id]
-        )
+        cursor.execute("SELECT embedder FROM retrieval_knowledgebase WHERE id = %s FOR KEY SHARE", [knowledge_base_id])
         found = cursor.fetchone()
     if found is None:
         return ""

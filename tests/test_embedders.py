@@ -29,6 +29,7 @@ from tests.fakes.embedding_server import OK, EmbeddingFake, Step
 from tests.fakes.gemini_server import GeminiFake
 from tests.fakes.ollama_server import OllamaFake
 from tests.fakes.voyage_server import VoyageFake
+from tests.people import make_person, sign_in
 
 AT_ONCE = Patience(first_wait_seconds=0, longest_wait_seconds=0)
 IMPATIENT = Patience(timeout_seconds=0.2, attempts=2, first_wait_seconds=0, longest_wait_seconds=0)
@@ -292,3 +293,16 @@ def test_the_settings_say_which_embedder_and_reranker_there_is(settings: Setting
     assert embedder is not None
     assert embedder.name == "voyage/voyage-3-large/1024"
     assert reranker_by_settings() is not None
+
+
+def test_the_set_up_page_says_how_is_searched_and_what_a_key_would_add(settings: Settings) -> None:
+    alice = sign_in(make_person())
+    page = alice.get("/setup/").text
+    assert "WordLlama, on this machine and without a key." in page
+    assert "VOYAGE_API_KEY" in page
+    settings.EMBEDDER, settings.VOYAGE_API_KEY = "voyage", KEY
+    page = alice.get("/setup/").text
+    assert "Voyage AI, voyage-3-large." in page
+    assert KEY not in page
+    settings.EMBEDDER = "none"
+    assert "By keyword only" in alice.get("/setup/").text

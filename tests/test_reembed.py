@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import Count, OuterRef, Subquery
 from pytest_django import Settings
 
 from klerai.database import in_database
@@ -17,10 +20,10 @@ from retrieval.embedders.asking import Patience
 from retrieval.embedders.voyage import Voyage
 from retrieval.embedders.wordllama import NAME as WORDLLAMA
 from retrieval.embedders.wordllama import WordLlama
-from retrieval.errors import EmbedderFailed
 from retrieval.models import Document, KnowledgeBase, Window
 from retrieval.reembedding import reembed
-from retrieval.window_vectors import live_embedder, write_windows
+from retrieval.tasks import remove_old_vectors
+from retrieval.window_vectors import fill_windows
 from tests.fakes.embedding import KEY
 from tests.fakes.embedding_server import OK, Step
 from tests.fakes.voyage_server import VoyageFake
@@ -30,23 +33,26 @@ from tests.processes import REPOSITORY
 from tests.serving import command_environment, wait_until
 
 VOYAGE = "voyage/voyage-3-large/1024"
-TEXTS = [f"Passage {number} says how credits number {number} reset at midnight." for number in range(450)]
 AT_ONCE = Patience(attempts=1, first_wait_seconds=0, longest_wait_seconds=0)
+
+
+def texts(count: int) -> list[str]:
+    """That nobody embedded before."""
+    mark = uuid.uuid4().hex
+    return [f"Passage {number} of {mark} says how credits number {number} reset." for number in range(count)]
 
 
 @pytest.fixture
 def by_wordllama() -> KnowledgeBase:
-    """450 chunks with WordLlama's windows."""
-    knowledge_base = make_knowledge_base(*TEXTS, embedder=WORDLLAMA)
-    asyncio.run(write_windows(knowledge_base.pk, chunk_ids(knowledge_base), WordLlama()))
+    """250 chunks with WordLlama's windows."""
+    knowledge_base = make_knowledge_base(*texts(250), embedder=WORDLLAMA)
+    asyncio.run(fill_windows(knowledge_base.pk, chunk_ids(knowledge_base), WordLlama()))
     return knowledge_base
 
 
 def test_windows_are_written_once_however_often_they_are_made(by_wordllama: KnowledgeBase) -> None:
-    done: list[int] = []
-    asyncio.run(write_windows(by_wordllama.pk, chunk_ids(by_wordllama), WordLlama(), report=done.append))
-    assert windows_by(by_wordllama) == {WORDLLAMA: 450}
-    assert done == [200, 400, 450]
+    asyncio.run(fill_windows(by_wordllama.pk, chunk_ids(by_wordllama), WordLlama()))
+    assert windows_by(by_wordllama) == {WORDLLAMA: 250}
     window = Window.objects.filter(knowledge_base=by_wordllama).select_related("chunk").first()
     assert window is not None
     assert np.allclose(window.vector, asyncio.run(WordLlama().embed(window.chunk.text)), atol=1e-6)
@@ -54,7 +60,7 @@ def test_windows_are_written_once_however_often_they_are_made(by_wordllama: Know
 
 def test_a_long_chunk_has_several_windows_and_an_empty_one_has_one() -> None:
     knowledge_base = make_knowledge_base("word " * 400, "", embedder=WORDLLAMA)
-    asyncio.run(write_windows(knowledge_base.pk, chunk_ids(knowledge_base), WordLlama()))
+    asyncio.run(fill_windows(knowledge_base.pk, chunk_ids(knowledge_base), WordLlama()))
     found = Window.objects.filter(knowledge_base=knowledge_base).order_by("chunk", "position")
     positions = list(found.values_list("position", flat=True))
     assert positions == [*range(len(positions) - 1), 0]
@@ -64,25 +70,8 @@ def test_a_long_chunk_has_several_windows_and_an_empty_one_has_one() -> None:
 def test_a_document_deleted_in_the_meantime_is_passed_over(by_wordllama: KnowledgeBase) -> None:
     ids = chunk_ids(by_wordllama)
     Document.objects.filter(knowledge_base=by_wordllama).delete()
-    asyncio.run(write_windows(by_wordllama.pk, ids, WordLlama()))
+    asyncio.run(fill_windows(by_wordllama.pk, ids, WordLlama()))
     assert windows_by(by_wordllama) == {}
-
-
-def test_a_new_knowledge_base_takes_the_embedder_of_the_settings_and_keeps_it(
-    settings: Settings, voyage_fake: VoyageFake
-) -> None:
-    knowledge_base = make_knowledge_base()
-    settings.EMBEDDER = "none"
-    assert asyncio.run(live_embedder(knowledge_base.pk)) is None
-    for setting in ("wordllama", "voyage"):
-        settings.EMBEDDER = setting
-        taken = asyncio.run(live_embedder(knowledge_base.pk))
-        assert taken is not None
-        assert taken.name == WORDLLAMA
-    KnowledgeBase.objects.filter(pk=knowledge_base.pk).update(embedder=VOYAGE)
-    settings.VOYAGE_API_KEY = ""
-    with pytest.raises(EmbedderFailed, match="is not set up here"):
-        asyncio.run(live_embedder(knowledge_base.pk))
 
 
 def test_the_command_fills_switches_and_clears_up(by_wordllama: KnowledgeBase, voyage_fake: VoyageFake) -> None:
@@ -90,8 +79,10 @@ def test_the_command_fills_switches_and_clears_up(by_wordllama: KnowledgeBase, v
     call_command("reembed", by_wordllama.slug, embedder="voyage", stdout=said)
     by_wordllama.refresh_from_db()
     assert by_wordllama.embedder == VOYAGE
-    assert windows_by(by_wordllama) == {VOYAGE: 450}
-    assert "450 passages got new vectors, 450 old vectors were removed" in said.getvalue()
+    assert "250 passages got new vectors" in said.getvalue()
+    assert windows_by(by_wordllama) == {WORDLLAMA: 250, VOYAGE: 250}
+    remove_old_vectors(knowledge_base_id=str(by_wordllama.pk))
+    assert windows_by(by_wordllama) == {VOYAGE: 250}
     asked = len(voyage_fake.requests)
     call_command("reembed", by_wordllama.slug, embedder="voyage", stdout=said)
     assert len(voyage_fake.requests) == asked
@@ -123,65 +114,62 @@ def test_a_failure_in_the_middle_keeps_the_old_embedder_and_what_was_made(
         call_command("reembed", by_wordllama.slug, embedder="voyage")
     by_wordllama.refresh_from_db()
     assert by_wordllama.embedder == WORDLLAMA
-    assert windows_by(by_wordllama) == {WORDLLAMA: 450, VOYAGE: 200}
+    assert windows_by(by_wordllama) == {WORDLLAMA: 250, VOYAGE: 200}
     voyage_fake.reset()
     call_command("reembed", by_wordllama.slug, embedder="voyage", stdout=StringIO())
-    assert windows_by(by_wordllama) == {VOYAGE: 450}
-    assert sum(len(seen.body["input"]) for seen in voyage_fake.requests) == 250
+    assert windows_by(by_wordllama) == {WORDLLAMA: 250, VOYAGE: 250}
+    assert sum(len(seen.body["input"]) for seen in voyage_fake.requests) == 50
 
 
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(by_wordllama: KnowledgeBase, voyage_fake: VoyageFake) -> None:
-    voyage_fake.script(OK, OK, OK, Step(is_stalled=True))
+    voyage_fake.script(OK, OK, Step(is_stalled=True))
     keys = {"VOYAGE_API_KEY": KEY, "VOYAGE_BASE_URL": f"{voyage_fake.url}/v1"}
     command = [sys.executable, "manage.py", "reembed", by_wordllama.slug, "--embedder", "voyage"]
     with subprocess.Popen(command, cwd=REPOSITORY, env=command_environment(**keys)) as process:
-        wait_until(lambda: len(voyage_fake.requests) == 4 or process.poll() is not None, what="the fourth request")
+        wait_until(lambda: len(voyage_fake.requests) == 3 or process.poll() is not None, what="the third request")
         process.kill()
     kept = windows_by(by_wordllama)
-    assert kept == {WORDLLAMA: 450, VOYAGE: 200}
+    assert kept == {WORDLLAMA: 250, VOYAGE: 200}
     voyage_fake.reset()
     call_command("reembed", by_wordllama.slug, embedder="voyage", stdout=StringIO())
-    assert windows_by(by_wordllama) == {VOYAGE: 450}
-    assert sum(len(seen.body["input"]) for seen in voyage_fake.requests) == 250
+    assert windows_by(by_wordllama) == {WORDLLAMA: 250, VOYAGE: 250}
+    assert sum(len(seen.body["input"]) for seen in voyage_fake.requests) == 50
 
 
-async def test_it_is_searched_by_the_old_vectors_until_the_new_ones_are_all_there(
-    voyage_fake: VoyageFake,
-) -> None:
-    """At every moment that anybody can see, each chunk has a window by the embedder that is live."""
-    knowledge_base = await in_database(make_knowledge_base, *TEXTS, embedder=WORDLLAMA)
-    await write_windows(knowledge_base.pk, await in_database(chunk_ids, knowledge_base), WordLlama())
+async def test_every_chunk_has_a_vector_of_the_live_embedder_at_every_moment(voyage_fake: VoyageFake) -> None:
+    knowledge_base = await in_database(make_knowledge_base, *texts(250), embedder=WORDLLAMA)
+    await fill_windows(knowledge_base.pk, await in_database(chunk_ids, knowledge_base), WordLlama())
     seen: list[tuple[str, int]] = []
-
-    def look() -> None:
-        live = KnowledgeBase.objects.get(pk=knowledge_base.pk).embedder
-        seen.append((live, windows_by(knowledge_base)[live]))
 
     async def watch() -> None:
         while not seen or seen[-1][0] == WORDLLAMA:
-            await in_database(look)
+            seen.append(await in_database(_live_windows, knowledge_base))
 
     watching = asyncio.create_task(watch())
-    await reembed(knowledge_base.pk, Voyage(model="voyage-3-large", patience=AT_ONCE), grace_seconds=0)
+    await reembed(knowledge_base.pk, Voyage(model="voyage-3-large", patience=AT_ONCE))
     await watching
     assert len(seen) > 3
-    assert {count for _, count in seen} == {450}
+    assert {count for _, count in seen} == {250}
 
 
-async def test_what_is_ingested_meanwhile_is_caught(voyage_fake: VoyageFake) -> None:
-    """Documents come in before, during and after the switch, all by the embedder that was live as they began."""
-    knowledge_base = await in_database(make_knowledge_base, *TEXTS[:250], embedder=WORDLLAMA)
-    changing = asyncio.create_task(
-        reembed(knowledge_base.pk, Voyage(model="voyage-3-large", patience=AT_ONCE), grace_seconds=0)
-    )
-    for number in range(20):
-        ids = await in_database(add_document, knowledge_base, [f"Late passage {number}."])
-        await asyncio.sleep(0)
-        await write_windows(knowledge_base.pk, ids, WordLlama())
-    await changing
-    missing = [
-        pk
-        for pk in await in_database(chunk_ids, knowledge_base)
-        if not await in_database(Window.objects.filter(chunk=pk, embedder=VOYAGE).exists)
-    ]
-    assert missing == []
+async def test_what_comes_in_before_the_switch_is_caught(voyage_fake: VoyageFake) -> None:
+    """A document is stored with the old vectors while the new ones are made of what was there before."""
+    knowledge_base = await in_database(make_knowledge_base, *texts(250), embedder=WORDLLAMA)
+    late: list[int] = []
+
+    def report(done: int, total: int) -> None:
+        if done >= 250 and not late:
+            with ThreadPoolExecutor(1) as thread:
+                late.extend(thread.submit(add_document, knowledge_base, texts(3)).result())
+
+    filled = await reembed(knowledge_base.pk, Voyage(model="voyage-3-large", patience=AT_ONCE), report=report)
+    assert filled == 253
+    assert await in_database(_live_windows, knowledge_base) == (VOYAGE, 253)
+
+
+def _live_windows(knowledge_base: KnowledgeBase) -> tuple[str, int]:
+    """Of one moment: the live embedder, and how many chunks have a window of it."""
+    windows = Window.objects.filter(knowledge_base=OuterRef("pk"), embedder=OuterRef("embedder"))
+    counted = windows.order_by().values("knowledge_base").annotate(count=Count("chunk", distinct=True))
+    rows = KnowledgeBase.objects.annotate(windows=Subquery(counted.values("count")))
+    return rows.values_list("embedder", "windows").get(pk=knowledge_base.pk)

@@ -18,9 +18,11 @@ from retrieval.embedders.kinds import KEYS, KINDS
 from retrieval.errors import EmbedderFailed, NoSuchKnowledgeBase
 from retrieval.knowledge import knowledge_bases_of
 from retrieval.models import KnowledgeBase
-from retrieval.reembedding import Reembedded, reembed
+from retrieval.reembedding import reembed
+from retrieval.tasks import remove_old_vectors
 
 BAD_USAGE = 2
+GRACE_SECONDS = 60
 
 
 class Command(BaseCommand):
@@ -41,23 +43,27 @@ class Command(BaseCommand):
         if knowledge_base is None:
             raise CommandError(str(NoSuchKnowledgeBase(slug)), returncode=BAD_USAGE)
         try:
-            done = asyncio.run(self._reembed(knowledge_base, chosen))
+            filled = asyncio.run(_reembed(knowledge_base, chosen))
         except EmbedderFailed as error:
             raise CommandError(f"{error} What was made is kept; the same command goes on from there.") from error
-        self.stdout.write(
-            f"“{knowledge_base.slug}” is searched by {chosen.name}: {done.filled} passages got new vectors, "
-            f"{done.removed} old vectors were removed."
+        except KnowledgeBase.DoesNotExist as error:
+            raise CommandError(f"“{slug}” was deleted in the meantime.") from error
+        remove_old_vectors.configure(schedule_in={"seconds": GRACE_SECONDS}).defer(
+            knowledge_base_id=str(knowledge_base.pk)
         )
+        self.stdout.write(f"“{slug}” is searched by {chosen.name} now; {filled} passages got new vectors.")
 
-    async def _reembed(self, knowledge_base: KnowledgeBase, embedder: Embedder) -> Reembedded:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task(f"Passages of “{knowledge_base.slug}”", total=None)
 
-            def report(done: int, total: int) -> None:
-                progress.update(bar, completed=done, total=total)
+async def _reembed(knowledge_base: KnowledgeBase, embedder: Embedder) -> int:
+    """With a progress bar."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"Passages of “{knowledge_base.slug}”", total=None)
 
-            return await reembed(knowledge_base.pk, embedder, report=report)
+        def report(done: int, total: int) -> None:
+            progress.update(bar, completed=done, total=total)
+
+        return await reembed(knowledge_base.pk, embedder, report=report)
 
 
 def _embedder(kind: str) -> Embedder:
