@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.views import billing_pages, pages, settings_pages
+from chat.views import billing_pages, knowledge_pages, pages, reader, search_page, settings_pages
 
 urlpatterns = [
     path("", pages.home, name="home"),
@@ -13,6 +13,9 @@ urlpatterns = [
     path("sidebar/", pages.sidebar, name="sidebar"),
     path("billing/", billing_pages.billing, name="billing"),
     path("billing/receipts/<uuid:run_id>/", billing_pages.receipt, name="receipt"),
+    *knowledge_pages.urlpatterns,
+    *reader.urlpatterns,
+    *search_page.urlpatterns,
     path("settings/", settings_pages.settings, name="settings"),
     path("settings/name/", settings_pages.save_name, name="save-name"),
     path("settings/ceiling/", settings_pages.save_ceiling, name="save-ceiling"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -16,8 +17,11 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402  the ap
 
 from chat.routing import websocket_urlpatterns  # noqa: E402
 from chat.wiring import Runtime  # noqa: E402
+from klerai.accounts.scopes import is_somebody  # noqa: E402
 from klerai.accounts.sockets import PersonSocketMiddleware  # noqa: E402
 from klerai.body_limit import BodyLimit  # noqa: E402
+from klerai.uploads import Uploads  # noqa: E402
+from retrieval.ingestion.originals import MOST_BYTES  # noqa: E402
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -64,10 +68,16 @@ class WithRuntime:
         return self._runtime
 
 
+UPLOADS = Uploads(
+    path=re.compile(r"/api/knowledge-bases/[^/]+/documents|/knowledge/[^/]+/"),
+    file_limit=MOST_BYTES,
+    request_limit=5 * MOST_BYTES // 2,
+    is_let_in=is_somebody,
+)
 application = WithRuntime(
     ProtocolTypeRouter(
         {
-            "http": BodyLimit(cast(Any, django_application)),
+            "http": BodyLimit(cast(Any, django_application), uploads=UPLOADS),
             "websocket": PersonSocketMiddleware(URLRouter(websocket_urlpatterns)),
         }
     )

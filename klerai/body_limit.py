@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
+
+from django.http import JsonResponse
 
 from klerai.api import BODY_LIMIT, too_large_json
+from klerai.uploads import Uploads
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -13,42 +17,67 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+LINGER_SECONDS = 2.0
+
+
+class Meter(Protocol):
+    """What a body is measured by."""
+
+    @property
+    def limit(self) -> int: ...
+    def take(self, data: bytes) -> bool: ...
+    def refusal(self) -> JsonResponse: ...
+
 
 class BodyLimit:
-    """Answers 413 as soon as the header or the bytes received pass `limit`; the rest is never read."""
+    """Answers 413 as soon as the header or the bytes received pass the limit; the rest is never kept."""
 
-    def __init__(self, inner: Application, *, limit: int = BODY_LIMIT) -> None:
+    def __init__(self, inner: Application, *, limit: int = BODY_LIMIT, uploads: Uploads | None = None) -> None:
         self.inner = inner
         self.limit = limit
+        self.uploads = uploads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        if _declared(scope) > self.limit:
-            await _answer(send, self.limit)
+        upload = await self.uploads.meter(scope) if self.uploads is not None else None
+        meter: Meter = upload or _PlainMeter(self.limit)
+        if _declared(scope) > meter.limit:
+            await _answer(send, meter.refusal())
             return
-        body = _Counted(receive, self.limit)
+        body = _Measured(receive, meter)
         await self.inner(scope, body.receive, send)
         if body.is_too_large:
-            await _answer(send, self.limit)
+            await _answer(send, meter.refusal(), until_left=receive if upload else None)
 
 
-class _Counted:
-    """To what is behind, a body that grows too large looks like a client that left: it answers nothing."""
+class _PlainMeter:
+    """One limit for all that arrives."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
-        self._receive = receive
-        self._limit = limit
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._received = 0
 
-    @property
-    def is_too_large(self) -> bool:
-        return self._received > self._limit
+    def take(self, data: bytes) -> bool:
+        self._received += len(data)
+        return self._received > self.limit
+
+    def refusal(self) -> JsonResponse:
+        return too_large_json(self.limit)
+
+
+class _Measured:
+    """To what is behind, a body that grows too large looks like a client that left: it answers nothing."""
+
+    def __init__(self, receive: Receive, meter: Meter) -> None:
+        self._receive = receive
+        self._meter = meter
+        self.is_too_large = False
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._received += len(message.get("body", b""))
+        self.is_too_large = self.is_too_large or self._meter.take(message.get("body", b""))
         return {"type": "http.disconnect"} if self.is_too_large else message
 
 
@@ -57,9 +86,17 @@ def _declared(scope: Scope) -> int:
     return int(text) if text.isdigit() else 0
 
 
-async def _answer(send: Send, limit: int) -> None:
-    response = too_large_json(limit)
+async def _answer(send: Send, response: JsonResponse, *, until_left: Receive | None = None) -> None:
+    """With `until_left`, what still arrives is dropped for a moment, so that a client that is sending can hear us."""
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     headers += [(b"content-length", str(len(response.content)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})
+    await send({"type": "http.response.body", "body": response.content, "more_body": until_left is not None})
+    if until_left is not None:
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                while (await until_left()).get("more_body"):
+                    pass
+        except TimeoutError:
+            pass
+        await send({"type": "http.response.body", "body": b""})

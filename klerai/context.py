@@ -7,10 +7,16 @@ from typing import Any
 from django.http import HttpRequest
 
 THEMES = frozenset({"light", "dark"})
+PLACES = ("knowledge", "search")
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """The theme of the first paint: the profile's, else the cookie's, else the system decides."""
+    """The theme of the first paint: the profile's, else the cookie's, else the system decides. And the place."""
     person = getattr(request, "user", None)
     theme = getattr(person, "theme", "") or request.COOKIES.get("theme", "")
-    return {"theme": theme if theme in THEMES else ""}
+    first = request.path.strip("/").partition("/")
+    return {
+        "theme": theme if theme in THEMES else "",
+        "place": first[0] if first[0] in PLACES else "",
+        "place_is": "true" if first[2] else "page",
+    }

@@ -89,7 +89,7 @@ def add_up_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="default 8000; 0 picks a free one")
     parser.add_argument("--host", default=DEFAULT_HOST, help="default 127.0.0.1; any other turns local mode off")
     parser.add_argument("--data", metavar="DIR", help="where everything is kept (default .klerai, KLERAI_DATA_DIR)")
-    parser.add_argument("--no-demo", action="store_true", help="make no demo accounts")
+    parser.add_argument("--no-demo", action="store_true", help="make no demo accounts and load no user guide")
 
 
 def read_command_line(arguments: Sequence[str]) -> Invocation:

@@ -44,11 +44,20 @@ class NewestFirst(CursorPagination):
         return Response({"results": data, "next": self.get_next_link()})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "required": ["results", "next"],
-            "properties": {
-                "results": schema,
-                "next": {"type": "string", "format": "uri", "nullable": True},
-            },
-        }
+        return _page_schema(schema)
+
+
+def page_of(shape: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a page of a list whose entries have this shape."""
+    return _page_schema({"type": "array", "items": shape})
+
+
+def _page_schema(entries: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["results", "next"],
+        "properties": {
+            "results": entries,
+            "next": {"type": "string", "format": "uri", "nullable": True},
+        },
+    }

@@ -8,7 +8,16 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from chat import urls_pages
-from chat.views import billing, catalogue, conversations, memory, runs
+from chat.views import (
+    billing,
+    catalogue,
+    conversations,
+    documents,
+    knowledge_bases,
+    knowledge_search,
+    memory,
+    runs,
+)
 from klerai import error_pages, health, local_mail, setup_page
 
 urlpatterns = [
@@ -18,6 +27,9 @@ urlpatterns = [
     *memory.urlpatterns,
     *catalogue.urlpatterns,
     *billing.urlpatterns,
+    *knowledge_bases.urlpatterns,
+    *documents.urlpatterns,
+    *knowledge_search.urlpatterns,
     path("accounts/", include("klerai.accounts.urls")),
     path("admin/", admin.site.urls),
     path("api/schema/", SpectacularAPIView.as_view(permission_classes=[]), name="schema"),

@@ -3,6 +3,8 @@
 RetrievalError
 ├── NoSuchKnowledgeBase
 ├── NoSuchDocument
+├── SharedIsReadOnly
+├── NameRefused
 ├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
 └── EmbedderFailed
@@ -28,6 +30,24 @@ class NoSuchDocument(RetrievalError):
 
     def __init__(self) -> None:
         super().__init__("There is no such document.")
+
+
+class SharedIsReadOnly(RetrievalError):
+    """Something of a shared knowledge base that a person may read and not write."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This knowledge base is shared: everyone may read it, and only the people who run this server change it. "
+            "Nothing was changed."
+        )
+
+
+class NameRefused(RetrievalError):
+    """A name or slug that a knowledge base cannot have: `field` says which of the two."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
 
 
 class FileTooLarge(RetrievalError):

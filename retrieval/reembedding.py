@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from klerai.database import in_database
 from retrieval.embedders.base import Embedder
 from retrieval.models import Chunk, KnowledgeBase, Window
+from retrieval.vector_index import ensure_index
 from retrieval.window_vectors import fill_windows
 
 BATCH_CHUNKS = 200
@@ -33,6 +34,7 @@ async def reembed(
     filled, is_live = 0, False
     while not is_live:
         filled += await _fill(knowledge_base_id, embedder, report)
+        await in_database(ensure_index, embedder.name, embedder.dimension)
         is_live = await in_database(_switch, knowledge_base_id, embedder.name)
     return filled
 

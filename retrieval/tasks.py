@@ -13,23 +13,19 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from klerai.database import in_database
 from retrieval.embedders.caching import forget_unused
+from retrieval.ingestion.guide import pages, store_guide
 from retrieval.ingestion.pipeline import UNFINISHED, embed_later, fail, process
+from retrieval.ingestion.queueing import QUEUE, queue
 from retrieval.models import Document
 from retrieval.reembedding import remove_old_windows
 from retrieval.vector_index import ensure_indexes
 
-QUEUE = "ingestion"
 MOST_ATTEMPTS = 4
 RETRY = RetryStrategy(max_attempts=MOST_ATTEMPTS, exponential_wait=5)
 FORGOTTEN_AFTER = timedelta(minutes=15)
 GAVE_UP = "Something went wrong on our side, several times. Try again; if it stays so, tell the people who run this."
 _AT_ONCE = 50
 logger = structlog.get_logger(__name__)
-
-
-def queue(document_id: UUID) -> None:
-    """Have a document processed once what the caller does is committed; the same document never twice at a time."""
-    process_document.configure(lock=f"document:{document_id}").defer(document_id=str(document_id))
 
 
 @app.task(name="process_document", queue=QUEUE, retry=RETRY, pass_context=True)
@@ -50,11 +46,15 @@ def give_up(document_id: UUID) -> None:
 @app.periodic(cron="*/5 * * * *", periodic_id="embed-later")
 @app.task(name="embed_what_lacks_vectors", queue=QUEUE, queueing_lock="embed-later", pass_context=False)
 async def embed_what_lacks_vectors(timestamp: int) -> None:
-    """Every five minutes, until an embedder that is still away is met."""
-    lacking = Document.objects.filter(lacks_vectors=True, status=Document.Status.READY).order_by("updated_at")
-    for document_id in await in_database(list, lacking.values_list("pk", flat=True)[:_AT_ONCE]):
-        if not await embed_later(document_id):
-            return
+    """Every five minutes; a knowledge base whose embedder is still away is left until the next time."""
+    lacking = Document.objects.filter(lacks_vectors=True, status=Document.Status.READY)
+    for knowledge_base in await in_database(
+        list, lacking.order_by().values_list("knowledge_base", flat=True).distinct()
+    ):
+        waiting = lacking.filter(knowledge_base=knowledge_base).order_by("updated_at").values_list("pk", flat=True)
+        for document_id in await in_database(list, waiting[:_AT_ONCE]):
+            if not await embed_later(document_id):
+                break
 
 
 @app.periodic(cron="*/10 * * * *", periodic_id="queue-forgotten")
@@ -66,6 +66,12 @@ def queue_forgotten(timestamp: int) -> None:
         jobs = ProcrastinateJob.objects.filter(task_name="process_document", status__in=["todo", "doing"])
         if not jobs.filter(args__document_id=str(document_id)).exists():
             queue(document_id)
+
+
+@app.task(name="load_user_guide", queue=QUEUE)
+async def load_user_guide() -> None:
+    """Asked for by `up` when the guide has changed and its vectors come from elsewhere."""
+    await store_guide(pages())
 
 
 @app.periodic(cron="23 3 * * *", periodic_id="forget-unused-vectors")

@@ -18,7 +18,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("klerai.urls", "klerai.asgi", "klerai.serving", "klerai.settings", "klerai.management", "klerai.setup_page"),
     ("chat.routing", "chat.urls_pages"),
     ("chat.consumers", "chat.views", "chat.management", "chat.admin", "chat.tasks", "chat.terminal"),
-    ("chat.asking", "chat.live_html", "chat.shapes", "chat.stopping", "chat.invariants", "chat.compaction"),
+    (
+        "chat.asking",
+        "chat.answer_links",
+        "chat.live_html",
+        "chat.shapes",
+        "chat.stopping",
+        "chat.invariants",
+        "chat.compaction",
+    ),
     ("chat.wiring",),
     ("chat.runner", "chat.sweeper"),
     ("chat.intake", "chat.endings", "chat.orchestrator"),
@@ -51,7 +59,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
-    "retrieval": {"search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"},
+    "retrieval": {
+        *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
+        *("bases", "contents", "extracts", "emphasis"),
+    },
 }
 PURE = ("chat.messages", "chat.marks", "chat.moments", "chat.events", "chat.profiles", "chat.errors", "chat.questions")
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")

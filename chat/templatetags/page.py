@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import lucide
 from django import template
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -47,6 +50,32 @@ def duration(milliseconds: float) -> str:
         return f"{milliseconds / SECOND_MS:.1f} s"
     minutes, seconds = divmod(round(milliseconds / SECOND_MS), 60)
     return f"{minutes} min {seconds} s"
+
+
+@register.filter
+def file_size(count: int) -> str:
+    """Bytes as people say them: 640 kB, 2.4 MB, 18 MB."""
+    if count < 1_000:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    if count < 999_500:
+        return f"{count / 1_000:.0f} kB"
+    size = count / 1_000_000
+    return f"{size:.1f} MB" if size < 10 else f"{size:,.0f} MB"
+
+
+@register.filter
+def day(moment: datetime) -> str:
+    """“today, 09:12” in the zone the moment is in, else its date; the year only when it is another one."""
+    now = timezone.now().astimezone(moment.tzinfo)
+    if moment.date() == now.date():
+        return f"today, {moment:%H:%M}"
+    return f"{moment:%-d %B}" if moment.year == now.year else f"{moment:%-d %B %Y}"
+
+
+@register.filter
+def unlocalized(value: float | None) -> str:
+    """A number for a machine, every digit of it."""
+    return "" if value is None else repr(value)
 
 
 @register.simple_tag

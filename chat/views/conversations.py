@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import path
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
@@ -58,12 +59,15 @@ class Conversations(GenericAPIView):  # type: ignore[type-arg]
             found = found.filter(Q(title__icontains=words) | Q(items__content__icontains=words)).distinct()
         return found
 
-    @extend_schema(parameters=[OpenApiParameter("q", str, description="Words in the title or in what was said.")])
+    @extend_schema(
+        parameters=[OpenApiParameter("q", str, description="Words in the title or in what was said.")],
+        responses=OpenApiTypes.OBJECT,
+    )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response([conversation_json(conversation) for conversation in page or ()])
 
-    @extend_schema(request=ConversationChange)
+    @extend_schema(request=ConversationChange, responses={201: OpenApiTypes.OBJECT})
     def post(self, request: Request) -> Response:
         change = _change(request)
         made = Conversation.objects.create(person=requester(request), **{"mode": DEFAULT_MODE, **change})
@@ -75,13 +79,14 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
 
     serializer_class = ConversationShape
 
+    @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, conversation_id: UUID) -> Response:
         try:
             return Response(thread_json(_found(request, conversation_id)))
         except Refusal as refusal:
             raise as_api_error(refusal) from refusal
 
-    @extend_schema(request=ConversationChange)
+    @extend_schema(request=ConversationChange, responses=OpenApiTypes.OBJECT)
     def patch(self, request: Request, conversation_id: UUID) -> Response:
         conversation, change = _found(request, conversation_id), _change(request)
         for name, value in change.items():
@@ -89,6 +94,7 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
         conversation.save(update_fields=list(change))
         return Response(conversation_json(conversation))
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         with transaction.atomic():
             conversation = conversations_of(requester(request)).select_for_update().filter(pk=conversation_id).first()

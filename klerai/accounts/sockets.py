@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.contrib.sessions.backends.base import SessionBase
-from django.http.cookie import parse_cookie
 from django.http.request import split_domain_port, validate_host
 
 from klerai.accounts.errors import AccessRefused, Forbidden
-from klerai.accounts.logins import KeyLogin, Login, login_of
+from klerai.accounts.logins import KeyLogin, Login
 from klerai.accounts.models import Person
+from klerai.accounts.scopes import header_of, login_of_scope
 from klerai.database import in_database
 
 Scope = MutableMapping[str, Any]
@@ -53,30 +51,18 @@ async def still_allowed(scope: Scope) -> bool:
 
 
 def _login_of_scope(scope: Scope) -> Login:
-    login = login_of(_header(scope, b"authorization"), _session(scope))
+    login = login_of_scope(scope)
     if not isinstance(login, KeyLogin) and not _is_allowed_origin(scope):
         raise Forbidden("WebSockets are open to this site's own pages only.")
     return login
 
 
-def _session(scope: Scope) -> SessionBase:
-    key = parse_cookie(_header(scope, b"cookie")).get(settings.SESSION_COOKIE_NAME)
-    store: SessionBase = import_module(settings.SESSION_ENGINE).SessionStore(key)
-    return store
-
-
 def _is_allowed_origin(scope: Scope) -> bool:
     """Scheme, host and port must be the ones the page itself was served from."""
-    host = _header(scope, b"host").lower()
-    origin = _header(scope, b"origin").lower()
+    host = header_of(scope, b"host").lower()
+    origin = header_of(scope, b"origin").lower()
     scheme = "https" if settings.IS_HTTPS else "http"
     own = {settings.BASE_URL.lower()}
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         own.add(f"{scheme}://{host}")
     return origin in own
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    """Empty when it is missing, and when it was sent twice, since nobody honest does that."""
-    values = [value for header, value in scope["headers"] if header.lower() == name]
-    return str(values[0].decode("latin1")) if len(values) == 1 else ""

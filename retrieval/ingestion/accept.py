@@ -11,10 +11,10 @@ from django.db import transaction
 from klerai.accounts.models import Person
 from retrieval.ingestion.originals import Incoming
 from retrieval.ingestion.passages import forget_passages
+from retrieval.ingestion.queueing import queue
 from retrieval.ingestion.titles import source_of, title_of
 from retrieval.knowledge import written
 from retrieval.models import DEFAULT_SLUG, Document, KnowledgeBase, OriginalPiece
-from retrieval.tasks import queue
 
 
 class Outcome(StrEnum):

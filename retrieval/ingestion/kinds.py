@@ -41,7 +41,7 @@ def read(file: BinaryIO, name: str) -> Content:
     """Raises UnreadableFile, and whatever a parser raises over a hostile file: for the confined child only."""
     head = file.read(_HEAD)
     file.seek(0)
-    if not head.strip():
+    if not head:
         raise UnreadableFile("The file is empty.")
     if b"%PDF-" in head[:1024]:
         content = read_pdf(file)

@@ -51,7 +51,10 @@ async def process(document_id: UUID) -> None:
 
 async def embed_later(document_id: UUID) -> bool:
     """Give a document that lacks them its vectors; whether it has them now."""
-    document = await in_database(Document.objects.select_related("knowledge_base").defer("text").get, pk=document_id)
+    documents = Document.objects.select_related("knowledge_base").defer("text")
+    document = await in_database(documents.filter(pk=document_id).first)
+    if document is None:
+        return True
     chunks = await in_database(list, Chunk.objects.filter(document=document).order_by("position"))
     vectors, lacks_vectors = await _embedded(document, [chunk.text for chunk in chunks])
     if lacks_vectors:

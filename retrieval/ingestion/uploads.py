@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.core.files.uploadedfile import UploadedFile
+from typing import Any
+
 from django.core.files.uploadhandler import FileUploadHandler
 from django.db import transaction
 from django.http import HttpRequest
@@ -25,7 +26,7 @@ def accept_files(person: Person | None, slug: str, request: HttpRequest) -> list
     A body that cannot be parsed has no files. Raises NoSuchKnowledgeBase, SharedIsReadOnly and FileTooLarge.
     """
     files = _IntoPieces(written(person, slug))
-    if not request.content_type.startswith("multipart/"):
+    if request.content_type != "multipart/form-data":
         return []
     try:
         MultiPartParser(request.META, request, [files], request.encoding).parse()
@@ -46,7 +47,7 @@ class _IntoPieces(FileUploadHandler):
         self._knowledge_base = knowledge_base
         self._incoming: Incoming | None = None
 
-    def new_file(self, *args: object, **options: object) -> None:
+    def new_file(self, *args: Any, **options: Any) -> None:
         super().new_file(*args, **options)
         self._incoming = begin(self._knowledge_base, self.file_name or "") if self.field_name == FIELD else None
 
@@ -54,8 +55,7 @@ class _IntoPieces(FileUploadHandler):
         if self._incoming is not None:
             self._incoming.write(raw_data)
 
-    def file_complete(self, file_size: int) -> UploadedFile | None:
+    def file_complete(self, file_size: int) -> None:
         if self._incoming is not None:
             self.accepted.append(finish(self._incoming))
             self._incoming = None
-        return None

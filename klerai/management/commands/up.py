@@ -16,6 +16,7 @@ from klerai.instance import Listener, listen, only_instance
 from klerai.launch import add_up_arguments, embedded_server, running
 from klerai.schema import bring_up_to_date
 from klerai.serving import serve
+from retrieval.ingestion.guide import load_guide
 
 
 class Command(BaseCommand):
@@ -36,6 +37,8 @@ class Command(BaseCommand):
                 held.enter_context(running(server))
             check_address(os.environ["DATABASE_URL"])
             bring_up_to_date(server)
+            if not no_demo:
+                load_guide()
             logins = ensure_demo_accounts(settings.DEMO_PASSWORD) if settings.LOCAL_MODE and not no_demo else None
             serve(
                 listener.socket,

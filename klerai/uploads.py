@@ -1,0 +1,81 @@
+"""How much an upload may send: each file up to a limit, told apart while they arrive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+
+from django.http import JsonResponse
+
+from klerai.api import ApiError
+
+Scope = MutableMapping[str, Any]
+_HEADERS_OF_A_PART = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """Where files may be sent, by whom, how large each and how much at once, in bytes."""
+
+    path: re.Pattern[str]
+    file_limit: int
+    request_limit: int
+    is_let_in: Callable[[Scope], Awaitable[bool]]
+
+    async def meter(self, scope: Scope) -> UploadMeter | None:
+        """None for a request that is no upload, or one of somebody who may not send any."""
+        if scope["method"] != "POST" or not self.path.fullmatch(scope["path"]):
+            return None
+        boundary = _boundary(dict(scope["headers"]).get(b"content-type", b""))
+        if not boundary or not await self.is_let_in(scope):
+            return None
+        return UploadMeter(self, boundary)
+
+
+class UploadMeter:
+    """Counts what arrives, from the last boundary on."""
+
+    def __init__(self, uploads: Uploads, boundary: bytes) -> None:
+        self._uploads = uploads
+        self._boundary = b"--" + boundary
+        self._tail = b""
+        self._of_request = 0
+        self._of_file = 0
+
+    @property
+    def limit(self) -> int:
+        """For what is declared."""
+        return self._uploads.request_limit
+
+    def take(self, data: bytes) -> bool:
+        """Whether it is too large now."""
+        self._of_request += len(data)
+        seen = self._tail + data
+        found = seen.rfind(self._boundary)
+        self._of_file = len(seen) - found if found >= 0 else self._of_file + len(data)
+        self._tail = seen[1 - len(self._boundary) :]
+        return self._is_file_too_large or self._of_request > self._uploads.request_limit
+
+    def refusal(self) -> JsonResponse:
+        if self._is_file_too_large:
+            most = f"{self._uploads.file_limit // 1_000_000} MB"
+            message = f"A file is larger than {most}, the most one may have. Split it; nothing was stored."
+        else:
+            most = f"{self._uploads.request_limit // 1_000_000} MB"
+            message = f"The request is larger than {most}. Send fewer files at once; nothing was stored."
+        return ApiError("message_too_long", message, status=413).as_response()
+
+    @property
+    def _is_file_too_large(self) -> bool:
+        return self._of_file > self._uploads.file_limit + _HEADERS_OF_A_PART
+
+
+def _boundary(content_type: bytes) -> bytes:
+    header = Message()
+    header["content-type"] = content_type.decode("latin1")
+    if header.get_content_type() != "multipart/form-data":
+        return b""
+    return str(header.get_param("boundary", "")).encode("latin1")
