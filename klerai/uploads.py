@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from email.message import Message
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from django.http import JsonResponse
+from django.http import HttpRequest, JsonResponse
 
 from klerai.api import ApiError
 
@@ -33,6 +35,14 @@ class Uploads:
         if not boundary or not await self.is_let_in(scope):
             return None
         return UploadMeter(self, boundary)
+
+
+def note_length(request: HttpRequest) -> None:
+    """Django takes a form that was sent without its length for an empty one; what has arrived can be measured."""
+    stream = getattr(request, "_stream", None)
+    if not request.META.get("CONTENT_LENGTH") and isinstance(stream, SpooledTemporaryFile):
+        request.META["CONTENT_LENGTH"] = str(stream.seek(0, os.SEEK_END))
+        stream.seek(0)
 
 
 class UploadMeter:

@@ -23,6 +23,7 @@ from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
 from klerai.database import in_database
 from klerai.pagination import NewestFirst, page_of
+from klerai.uploads import note_length
 from retrieval.errors import RetrievalError
 from retrieval.ingestion.accept import delete_document, retry_document
 from retrieval.ingestion.originals import original_piece
@@ -78,6 +79,7 @@ class Documents(KnowledgeView):
         written(requester(request), slug)
         if request._request.content_type != "multipart/form-data":
             raise ApiError("unsupported", "Send files in the field “file”, as multipart/form-data.", status=415)
+        note_length(request._request)
         taken = accept_files(requester(request), slug, request._request)
         if not taken:
             raise invalid({"file": ["Send at least one file in the field “file”, as multipart/form-data."]})
