@@ -7,6 +7,7 @@ const lists = document.getElementById("documents");
 const area = document.querySelector("[data-upload]");
 const announcer = document.getElementById("announcer");
 let timer = 0;
+let failedBefore = 0; // when the first of those now in progress came
 
 const count = (selector) => lists.querySelectorAll(selector).length;
 const files = (number) => `${number} file${number === 1 ? "" : "s"}`;
@@ -20,7 +21,8 @@ async function look() {
 }
 
 function show(page) {
-  const before = { waiting: count("#waiting [data-document]"), failed: count("#failed [data-document]") };
+  const before = count("#waiting [data-document]");
+  if (!before) failedBefore = count("#failed [data-document]");
   const fresh = [...page.getElementById("documents").children];
   for (const live of page.querySelectorAll("[data-live]")) {
     const old = document.getElementById(live.id);
@@ -34,7 +36,7 @@ function show(page) {
     if (!old || old.parentElement !== lists) place(section, fresh);
     else if (old.innerHTML !== section.innerHTML && !isHeld(old)) old.replaceWith(section);
   }
-  if (before.waiting && !count("#waiting [data-document]")) announce(before.failed);
+  if (before && !count("#waiting [data-document]")) announce();
 }
 
 function place(section, fresh) {
@@ -46,7 +48,7 @@ function isHeld(section) {
   return section.querySelector(":popover-open") || section.contains(document.activeElement);
 }
 
-function announce(failedBefore) {
+function announce() {
   const failed = count("#failed [data-document]") - failedBefore;
   announcer.textContent = failed > 0 ? `Done. ${files(failed)} could not be added.` : "Done. All files are ready.";
 }
@@ -119,4 +121,5 @@ document.addEventListener("submit", async (event) => {
 });
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden && timer) look(); });
+failedBefore = count("#failed [data-document]");
 if (count("#waiting [data-document]")) timer = setTimeout(look, LOOK_MS);
