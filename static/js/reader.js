@@ -15,7 +15,9 @@ function rest(element) {
 if (target && (!location.hash || location.hash === "#passage")) rest(target);
 const here = outline?.querySelector("[aria-current]");
 for (const box of [outline?.querySelector("ol"), outline?.closest("nav")]) {
-  if (here && box) box.scrollTop = here.offsetTop - box.offsetTop - box.clientHeight / 2; // the box alone, never the page
+  if (!here || !box) continue;
+  const distance = here.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += distance - box.clientHeight / 2; // the box alone, never the page
 }
 
 reader?.addEventListener("click", async (event) => {
