@@ -86,6 +86,7 @@ def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> L
     good again); then nothing has happened.
     """
     who = "sweeper" if is_lost else "runner"
+    said = _said(run, ending, ending.text) if isinstance(ending, Answered) else None  # before anything is locked
     with transaction.atomic():
         failpoint(f"{who}_before_settle")
         text = ending.text if isinstance(ending, Answered) else answer_text(events_of(run.pk))
@@ -99,7 +100,7 @@ def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> L
         paper = receipt(run_id=run.run_id, mode=run.mode, lines=lines, settlement=settlement, facts=bill.facts)
         terminal = _terminal(run, ending, text, paper)
         failpoint(f"{who}_after_settle")
-        logged = _close_row(run, terminal, ending, text, is_lost=is_lost)
+        logged = _close_row(run, terminal, ending, said or _said(run, ending, text), is_lost=is_lost)
         failpoint(f"{who}_before_commit")
     failpoint(f"{who}_after_commit")
     return logged
@@ -191,26 +192,29 @@ SELECT last_seq FROM ended
 """
 
 
-def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lost: bool) -> Logged:
-    """State, last event and words in one statement."""
-    error = None
-    if isinstance(terminal, RunFailed):
-        error = {name: getattr(terminal, name) for name in ("code", "message", "retryable", "details")}
-    data = payload(terminal)
-    citations = terminal.citations if isinstance(terminal, MessageComplete) and not run.is_temporary else []
-    kind = Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE
+def _said(run: Run, ending: Ending, text: str) -> Item:
+    """The words of the run as memory keeps them; without an answer they are kept apart."""
     tokens = count(text)
-    said = Item(
+    return Item(
         conversation_id=run.conversation_id,
         run_id=run.pk,
         ref=run.response_ref,
-        kind=kind,
+        kind=Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE,
         content=text,
         summary=mechanical(text, ANSWER, tokens=tokens),
         tokens=tokens,
         position=RESPONSE_POSITION,
         created_at=timezone.now(),
     )
+
+
+def _close_row(run: Run, terminal: Terminal, ending: Ending, said: Item, *, is_lost: bool) -> Logged:
+    """State, last event and words in one statement."""
+    error = None
+    if isinstance(terminal, RunFailed):
+        error = {name: getattr(terminal, name) for name in ("code", "message", "retryable", "details")}
+    data = payload(terminal)
+    citations = terminal.citations if isinstance(terminal, MessageComplete) and not run.is_temporary else []
     with connection.cursor() as cursor:
         cursor.execute(
             _CLOSE,
@@ -227,8 +231,8 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
                 "data": "{}" if run.is_temporary else _json(data),
                 "is_temporary": run.is_temporary,
                 "ref": run.response_ref,
-                "kind": kind,
-                "text": "" if run.is_temporary else text,
+                "kind": said.kind,
+                "text": "" if run.is_temporary else said.content,
                 "summary": None if run.is_temporary else said.summary,
                 "tokens": said.tokens,
                 "position": RESPONSE_POSITION,
@@ -239,7 +243,7 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, text: str, *, is_lo
         raise LeaseLost(run.pk)
     logged = Logged(row[0], terminal.type, data)
     if run.is_temporary:
-        vault().note(run.pk, [logged], [said] if text else [])
+        vault().note(run.pk, [logged], [said] if said.content else [])
     return logged
 
 

@@ -77,6 +77,7 @@ class Run(models.Model):
     citations = models.JSONField(default=list, blank=True)
     receipt = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     summary_tokens = models.PositiveIntegerField(default=0)  # what writing this run's summaries cost, never charged
+    summary_note = models.CharField(max_length=200, blank=True, db_default="")  # why some stayed mechanical
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 

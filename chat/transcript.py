@@ -12,15 +12,19 @@ RECALLED = (Item.Kind.QUERY, Item.Kind.TOOL, Item.Kind.RESPONSE)
 
 def item_on_branch(run_key: UUID, ref: str) -> Item | None:
     """The item under `ref` that the run may open: of the questions before it, or of its own."""
-    return _on_branch(run_key).get(ref)
+    asked = [run for run in _branch(run_key) if run.query_ref == ref.partition("-")[0]]
+    return next((item for item in _recalled(asked) if item.ref == ref), None)
 
 
 def refs_on_branch(run_key: UUID) -> list[str]:
     """The IDs the run may open, in the order they came."""
-    return list(_on_branch(run_key))
+    return [item.ref for item in _recalled(_branch(run_key))]
 
 
-def _on_branch(run_key: UUID) -> dict[str, Item]:
-    branch = branch_to(Run.objects.get(pk=run_key))
-    items = items_of(branch)
-    return {item.ref: item for run in branch for item in items[run.pk] if item.kind in RECALLED}
+def _branch(run_key: UUID) -> list[Run]:
+    return branch_to(Run.objects.get(pk=run_key))
+
+
+def _recalled(runs: list[Run]) -> list[Item]:
+    items = items_of(runs)
+    return [item for run in runs for item in items[run.pk] if item.kind in RECALLED]

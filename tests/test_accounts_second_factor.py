@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from klerai.accounts.models import Person
 from tests.front_door import is_signed_in, last_mail, log_in, mail_into
-from tests.people import PASSWORD, make_alice, make_charlie, sign_in
+from tests.people import PASSWORD, make_alice, make_charlie, make_person, sign_in
 from tests.second_factor import (
     CODE,
     CODES,
@@ -274,3 +274,18 @@ def test_signing_in_by_code_needs_the_right_password_first() -> None:
     assert not is_signed_in(browser)
     assert is_signed_in(sign_in_with_code(alice, secret))
     assert PASSWORD not in browser.get("/accounts/login/").content.decode()
+
+
+def test_an_operator_frees_somebody_who_lost_app_and_codes_and_the_person_is_told(
+    mailbox: Path, settings: Settings
+) -> None:
+    settings.LOCAL_MODE = True
+    alice, charlie = make_alice(), make_charlie()
+    for person in (alice, charlie):
+        turn_on(sign_in(person))
+    boss = sign_in(make_person("boss", is_admin=True))
+    form = {"action": "remove_second_factor", "_selected_action": [str(alice.pk), boss.session["_auth_user_id"]]}
+    assert "Second factors removed: 1." in boss.post("/admin/accounts/person/", form, follow=True).content.decode()
+    assert log_in(Client(), alice.email)["Location"] == "/"
+    assert log_in(Client(), charlie.email)["Location"] == CODE
+    assert last_mail(mailbox, alice.email)[0] == "The second factor is off"

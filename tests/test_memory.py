@@ -16,7 +16,7 @@ from chat.models import Item, Run
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Turn, calls, fails, says
-from tests.harness.doors import Visitor, by_key
+from tests.harness.doors import Visitor, by_key, by_session
 from tests.harness.frames import of_type
 from tests.harness.soundness import nothing_breaks
 from tests.harness.tools import by_name, says_at_once, tool
@@ -244,24 +244,27 @@ def test_summaries_are_written_in_one_call_after_the_answer_and_cost_the_person_
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    ("trouble", "told"),
     [
-        fails(529, "overloaded"),
-        says("I would rather talk."),
-        calls(Call("write_summaries", {"summaries": [{"id": "q9-t9", "summary": "Of nothing."}, "what?"]})),
-        calls(Call("write_summaries", {"summaries": [{"id": "q1-r", "summary": "  "}]})),
-        calls(Call("write_summaries", {})),
+        (fails(529, "overloaded"), "could not be reached"),
+        (says("I would rather talk."), "nothing usable"),
+        (calls(Call("write_summaries", {"summaries": [{"id": "q9-t9", "summary": "?"}, "what?"]})), "nothing usable"),
+        (calls(Call("write_summaries", {"summaries": [{"id": "q1-r", "summary": "  "}]})), "nothing usable"),
+        (calls(Call("write_summaries", {})), "nothing usable"),
     ],
     ids=["down", "talks", "wrong", "empty", "nothing"],
 )
-def test_a_summariser_in_trouble_leaves_the_mechanical_summaries(
-    shop: str, anthropic_fake: AnthropicFake, trouble: Turn
+def test_a_summariser_in_trouble_leaves_the_mechanical_summaries_and_the_page_says_so(
+    shop: str, anthropic_fake: AnthropicFake, trouble: Turn, told: str
 ) -> None:
     anthropic_fake.script(trouble, key="write_summaries", forever=True)
     anthropic_fake.script(says(LONG), says("Yes."))
     with nothing_breaks(), by_key(shop) as alice:
         first = ask(alice, "Tell me much.")
         second = ask(alice, "And?", first["conversation_id"])
+        with by_session(shop, alice.person) as browser:
+            page = browser.get(f"/chat/{first['conversation_id']}/memory/").text
+    assert told in page
     assert first["response"] == LONG
     assert first["summary"].startswith("Every order was paid in time")
     assert second["response"] == "Yes."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -82,10 +83,24 @@ def test_the_page_shows_both_tracks_the_savings_and_what_was_opened_again(
         conversation = two_questions(alice, anthropic_fake)
         page = browser.get(f"/chat/{conversation}/memory/").text
     assert 'aria-label="Memory"' in page
-    assert "opened again in q2" in page
+    assert 'opened again in <a href="#q2">q2</a>' in page
     assert "[ID:q1-t1-sum, ref:q1-t1]" in page
     assert "tokens saved, net" in page
     assert 'id="q1-t1"' in page
+
+
+def test_ids_in_an_answer_lead_to_the_items_that_exist_and_to_no_others(
+    shop: str, anthropic_fake: AnthropicFake
+) -> None:
+    words = "See q1-t1 and `q1`, not q9-t9, x-q1, [q1](https://example.org/q1) nor\n\n```\nq1\n```"
+    anthropic_fake.script(calls(Call("reads_orders", {})), says(words))
+    with nothing_breaks(), by_key(shop) as alice, by_session(shop, alice.person) as browser:
+        answer = alice.answer("How many orders?")
+        page = browser.get(f"/chat/{answer['conversation_id']}/").text
+    memory = f"/chat/{answer['conversation_id']}/memory/"
+    links = re.findall(r'<a class="item-link" href="([^"]+)">([^<]+)</a>', page)
+    assert links == [(f"{memory}#q1-t1", "q1-t1"), (f"{memory}#q1", "q1")]
+    assert f'class="margin-id" href="{memory}#q1"' in page
 
 
 def test_a_stranger_finds_no_memory_and_a_wrong_track_is_named(shop: str, anthropic_fake: AnthropicFake) -> None:

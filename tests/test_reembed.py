@@ -126,8 +126,10 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(by_wordllama: Knowledg
     keys = {"VOYAGE_API_KEY": KEY, "VOYAGE_BASE_URL": f"{voyage_fake.url}/v1"}
     command = [sys.executable, "manage.py", "reembed", by_wordllama.slug, "--embedder", "voyage"]
     with subprocess.Popen(command, cwd=REPOSITORY, env=command_environment(**keys)) as process:
-        wait_until(lambda: len(voyage_fake.requests) == 3 or process.poll() is not None, what="the third request")
-        process.kill()
+        try:
+            wait_until(lambda: len(voyage_fake.requests) == 3, what="the third request", seconds=60)
+        finally:
+            process.kill()
     kept = windows_by(by_wordllama)
     assert kept == {WORDLLAMA: 250, VOYAGE: 200}
     voyage_fake.reset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -85,6 +86,16 @@ def _cancels_itself() -> Work:
     return work
 
 
+def _will_not_be_cancelled() -> Work:
+    async def work(arguments: Mapping[str, Any]) -> ToolOutput:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3_600)
+        await asyncio.sleep(3_600)
+        return ToolOutput(SECRET, "an hour late")
+
+    return work
+
+
 @dataclass(frozen=True, slots=True)
 class Misdeed:
     """Something a tool does, and whether what it gives is a result all the same."""
@@ -101,6 +112,7 @@ MISDEEDS = (
     Misdeed("cancels_itself", _cancels_itself()),
     Misdeed("recurses", _recurses()),
     Misdeed("hangs", hangs()),
+    Misdeed("will_not_be_cancelled", _will_not_be_cancelled()),
     Misdeed("fails", _gives(ToolFailure("Nothing was found.", is_retryable=True))),
     Misdeed("huge", says_at_once("x" * HUGE, summary="y" * HUGE), is_result=True),
     Misdeed("huge_failure", _gives(ToolFailure("z" * HUGE, is_retryable=False))),

@@ -111,7 +111,7 @@ def test_a_passage_carries_the_rank_and_the_score_of_every_stage() -> None:
     assert (best.ranks.keyword, best.ranks.vector, best.ranks.fused, best.ranks.reranked) == (1, 1, 1, None)
     assert (other.ranks.keyword, other.ranks.vector, other.ranks.fused) == (None, 2, 2)
     assert other.scores.keyword == 0
-    assert best.scores.fused == pytest.approx(0.55 + 0.45 * ((best.scores.vector or 0) + 1) / 2)
+    assert best.scores.fused == pytest.approx(0.5 + 0.5 * ((best.scores.vector or 0) + 1) / 2)
 
 
 def test_words_nobody_wrote_still_find_what_is_near() -> None:

@@ -19,12 +19,16 @@ from chat.queries import branch_shown, is_gone, items_of
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An item on both tracks. `sent` is None where it is part of a fold line; `opened_in` names questions."""
+    """An item on both tracks. `sent_tokens` is None where it is part of a fold line; `opened_in` names questions.
+
+    `note` says why a model wrote no summary where one should have.
+    """
 
     item: Item
     remembered: Remembered
     sent_tokens: int | None
     opened_in: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def ref(self) -> str:
@@ -104,7 +108,7 @@ def inspect(conversation: Conversation) -> Inspection:
     messages = working_messages(past, window=window)
     opened = _opened(items)
     pairs = [
-        _pair(item, is_folded=place < old, opened_in=opened.get(item.ref, ()))
+        _pair(item, is_folded=place < old, opened_in=opened.get(item.ref, ()), note=run.summary_note)
         for place, run in enumerate(runs)
         for item in items[run.pk]
         if item.kind != Item.Kind.PARTIAL
@@ -147,9 +151,9 @@ def memory_json(found: Inspection, *, track: str) -> dict[str, Any]:
     }
 
 
-def _pair(item: Item, *, is_folded: bool, opened_in: tuple[str, ...]) -> Pair:
+def _pair(item: Item, *, is_folded: bool, opened_in: tuple[str, ...], note: str) -> Pair:
     remembered = Remembered(item.ref, item.content, item.summary, item.tool)
-    return Pair(item, remembered, None if is_folded else count(remembered.line), opened_in)
+    return Pair(item, remembered, None if is_folded else count(remembered.line), opened_in, note)
 
 
 def _opened(items: Mapping[Any, Sequence[Item]]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ import structlog
 from django.db import transaction
 from django.db.models import F
 
-from chat.errors import ChatError
+from chat.errors import ChatError, FaultKind, ModelFault, ModelRefused
 from chat.marks import unmarked
 from chat.messages import ToolSpec, Usage
 from chat.models import Conversation, Item, Run
@@ -76,9 +76,24 @@ class Summariser:
             answered = await self.ask(TASK, _material(items), answer=ANSWER)
         except ChatError as fault:
             logger.warning("summaries_failed", reason=str(fault)[:300])
+            await in_database(keep, run_key, {}, tokens=0, note=_note(fault))
             return
         summaries = _checked(answered.fields, items)
-        await in_database(keep, run_key, summaries, tokens=answered.usage.input + answered.usage.output)
+        tokens = answered.usage.input + answered.usage.output
+        note = "" if len(summaries) == len(items) else "The small model wrote nothing usable in its place."
+        await in_database(keep, run_key, summaries, tokens=tokens, note=note)
+
+
+def _note(fault: ChatError) -> str:
+    """What the page says of it."""
+    match fault:
+        case ModelFault(kind=FaultKind.TIMEOUT):
+            return "The small model did not answer in time."
+        case ModelFault(kind=FaultKind.MALFORMED | FaultKind.EMPTY):
+            return "The small model wrote nothing usable in its place."
+        case ModelRefused():
+            return "The small model declined to summarise."
+    return "The small model could not be reached."
 
 
 def _long_items(run_key: UUID) -> list[Item]:
@@ -114,8 +129,8 @@ def _checked(fields: Mapping[str, Any], items: Sequence[Item]) -> dict[str, str]
 
 
 @transaction.atomic
-def keep(run_key: UUID, summaries: Mapping[str, str], *, tokens: int) -> None:
-    """Store the summaries of a run and what they cost.
+def keep(run_key: UUID, summaries: Mapping[str, str], *, tokens: int, note: str = "") -> None:
+    """Store the summaries of a run, what they cost, and in `note` why some of them were not written.
 
     If the conversation has gone on since, the items were sent with their mechanical summaries: then these wait for the
     next fold, so that the prompt's beginning stays as it was.
@@ -125,4 +140,4 @@ def keep(run_key: UUID, summaries: Mapping[str, str], *, tokens: int) -> None:
     column = "summary" if conversation.query_counter == run.number else "late_summary"
     for ref, summary in summaries.items():
         Item.objects.filter(run=run_key, ref=ref).update(**{column: summary})
-    Run.objects.filter(pk=run_key).update(summary_tokens=F("summary_tokens") + tokens)
+    Run.objects.filter(pk=run_key).update(summary_tokens=F("summary_tokens") + tokens, summary_note=note)

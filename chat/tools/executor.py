@@ -15,7 +15,7 @@ import structlog
 from chat.events import ToolCallResult, ToolCallStart
 from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
 from chat.profiles import Profile
-from chat.tools.attempt import attempt
+from chat.tools.attempt import attempt, within
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
@@ -172,8 +172,7 @@ class Toolbox:
 
     async def _outcome(self, valid: Valid, limit: float) -> ToolOutput | ToolFailure:
         try:
-            async with asyncio.timeout(limit):
-                return await attempt(valid.tool, valid.arguments, self._context)
+            return await within(limit, attempt(valid.tool, valid.arguments, self._context))
         except TimeoutError:
             return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)
         except Exception as error:

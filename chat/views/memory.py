@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.safestring import mark_safe
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from drf_spectacular.types import OpenApiTypes
@@ -16,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chat.answer_links import item_links
 from chat.errors import TemporaryGone
 from chat.memory.inspection import Asked, Inspection, Pair, inspect, item_json, memory_json
 from chat.queries import conversation_of, is_gone
@@ -66,7 +68,6 @@ class ItemView:
     heading: str
     text: str
     is_long: bool
-    opened_words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,14 @@ def memory(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     whole = request.GET.get("whole", "")
     full_sent = sum(asked.full for asked in found.asked)
     bars = _bars(found)
+    lines = found.fold.lines if found.fold else ()
+    links = item_links(conversation, lines)
     context = {
         "title": title_of(conversation),
         "conversation_id": conversation.pk,
         "found": found,
         "items": [_view(pair, is_whole=pair.ref == whole) for pair in found.pairs],
+        "fold_lines": [mark_safe(links.in_text(line)) for line in lines],
         "bars": bars,
         "chart_height": 30 * len(bars),
         "share": round(100 * found.saved / full_sent) if full_sent else 0,
@@ -122,8 +126,7 @@ def _inspected(person: Person, conversation_id: UUID) -> Inspection:
 
 def _view(pair: Pair, *, is_whole: bool) -> ItemView:
     text = pair.text if is_whole else pair.text[:SHOWN_CHARACTERS]
-    opened = f"opened again in {', '.join(pair.opened_in)}" if pair.opened_in else ""
-    return ItemView(pair, _heading(pair), text, not is_whole and len(pair.text) > CLAMPED_FROM, opened)
+    return ItemView(pair, _heading(pair), text, not is_whole and len(pair.text) > CLAMPED_FROM)
 
 
 def _heading(pair: Pair) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.answer_links import ItemLinks, item_links
 from chat.models import Conversation, Item, Run
 from chat.queries import branch_to, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
@@ -54,6 +55,7 @@ class Versions:
 @dataclass(frozen=True, slots=True)
 class RunView:
     run_id: UUID
+    conversation_id: UUID
     query_id: str
     number: int
     state: str
@@ -85,18 +87,29 @@ def thread_of(conversation: Conversation, runs: Sequence[Run]) -> list[RunView]:
     versions = siblings_in(conversation, of=runs)
     follows = [run.parent_id for run in runs if run.parent_id]
     parents = dict(conversation.runs.filter(pk__in=follows).values_list("pk", "number"))
-    return [_view(run, items.get(run.pk, []), versions, parents) for run in runs]
+    said = {key: _said(found) for key, found in items.items()}
+    links = item_links(conversation, (text for words in said.values() for text in words.values()))
+    return [_view(run, items.get(run.pk, []), versions, parents, links) for run in runs]
+
+
+def _said(items: Sequence[Item]) -> dict[str, str]:
+    return {item.kind: item.content for item in items if item.kind != Item.Kind.TOOL}
 
 
 def _view(
-    run: Run, items: Sequence[Item], versions: Mapping[str, Sequence[str]], parents: Mapping[UUID, int]
+    run: Run,
+    items: Sequence[Item],
+    versions: Mapping[str, Sequence[str]],
+    parents: Mapping[UUID, int],
+    links: ItemLinks,
 ) -> RunView:
-    said = {item.kind: item.content for item in items if item.kind != Item.Kind.TOOL}
+    said = _said(items)
     used = [item for item in items if item.kind == Item.Kind.TOOL]
     cards = () if run.is_live else _cards(used, total=_total_ms(run))
     text = "" if run.is_live else said.get(Item.Kind.RESPONSE) or said.get(Item.Kind.PARTIAL) or ""
     return RunView(
         run_id=run.run_id,
+        conversation_id=run.conversation_id,
         query_id=run.query_ref,
         number=run.number,
         state=run.state,
@@ -106,7 +119,7 @@ def _view(
         question=said.get(Item.Kind.QUERY, ""),
         cards=cards,
         fold=_fold(cards),
-        blocks=tuple(mark_safe(block) for block in render_blocks(text)),
+        blocks=tuple(mark_safe(links.in_html(block)) for block in render_blocks(text)),
         has_answer=bool(text),
         notice=notice_of(run),
         receipt=receipt_of(run, {item.ref: item.tool for item in used}),

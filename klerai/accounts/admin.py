@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import structlog
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
@@ -11,7 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from klerai.accounts.models import ApiKey, Person
+from klerai.accounts.second_factor import remove_second_factor
 from klerai.admin_site import ReadOnlyAdmin
+
+logger = structlog.get_logger(__name__)
 
 for _model in (EmailAddress, Authenticator, UserSession, Group):
     admin.site.unregister(_model)
@@ -37,7 +41,7 @@ class PersonAdmin(ReadOnlyAdmin):
         "created_at",
         "last_login",
     )
-    actions = ("suspend", "reinstate")
+    actions = ("suspend", "reinstate", "remove_second_factor")
 
     @admin.display(boolean=True, description="verified")
     def is_verified(self, person: Person) -> bool:
@@ -52,6 +56,15 @@ class PersonAdmin(ReadOnlyAdmin):
     @admin.action(description="Reinstate", permissions=["suspend"])
     def reinstate(self, request: HttpRequest, people: QuerySet[Person]) -> None:
         self.message_user(request, f"People reinstated: {people.update(is_active=True)}.")
+
+    @admin.action(description="Remove the second factor: the password alone signs in", permissions=["suspend"])
+    def remove_second_factor(self, request: HttpRequest, people: QuerySet[Person]) -> None:
+        """For somebody who has lost the app and the codes. Never one's own: settings ask for a code."""
+        others = people.exclude(email=request.user.get_username())
+        removed = [person for person in others if remove_second_factor(person)]
+        for person in removed:
+            logger.warning("second_factor_removed", person=str(person.pk), by=str(request.user.pk))
+        self.message_user(request, f"Second factors removed: {len(removed)}. Each person is told by mail.")
 
     def has_suspend_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("accounts.change_person")

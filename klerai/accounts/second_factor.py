@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
@@ -45,6 +46,17 @@ def has_given_code(request: HttpRequest) -> bool:
         return False
     records = get_authentication_records(request, person)
     return any((record["method"], record.get("id")) == ("mfa", app.pk) for record in records)
+
+
+def remove_second_factor(person: Person) -> bool:
+    """Let the password alone sign in again, and tell the person by mail; False when there was nothing to remove.
+
+    For an operator whom somebody locked out has convinced: it asks for no code.
+    """
+    removed, _ = Authenticator.objects.filter(user=person).delete()
+    if removed:
+        get_account_adapter().send_notification_mail("mfa/email/totp_deactivated", person)
+    return bool(removed)
 
 
 def _authenticator(person: Person, kind: Authenticator.Type) -> Authenticator | None:

@@ -27,6 +27,7 @@ def confine() -> None:
 
     Where the system allows it the network itself is gone; everywhere Python refuses to open a socket or a process.
     """
+    os.nice(10)  # people who wait for a page go first
     signal.alarm(WALL_SECONDS + 2)  # if whoever should stop us is gone
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

@@ -214,7 +214,8 @@ export class LiveRun {
     dressCode(settled);
     const fresh = settled.querySelector(".prose");
     const squeezed = (node) => node.textContent.replace(/\s+/g, "");
-    if (squeezed(fresh) !== squeezed(this.#prose)) this.#prose.replaceWith(document.adoptNode(fresh));
+    const isRicher = fresh.querySelectorAll("a").length > this.#prose.querySelectorAll("a").length;
+    if (isRicher || squeezed(fresh) !== squeezed(this.#prose)) this.#prose.replaceWith(document.adoptNode(fresh));
     const wasOpen = [...article.querySelectorAll(".activity details")].some((fold) => fold.open);
     const fold = settled.querySelector(".activity > .fold");
     if (fold) {
@@ -225,6 +226,7 @@ export class LiveRun {
     const thoughts = this.#activity.querySelectorAll(".reasoning");
     this.#activity.replaceChildren(...thoughts, ...settled.querySelector(".activity").childNodes);
     article.querySelector(".status-line")?.remove();
+    article.querySelector(".margin-id").replaceWith(settled.querySelector(".margin-id"));
     article.querySelector(".answer").append(settled.querySelector(".ending"));
     for (const name of ["state", "parent"]) article.dataset[name] = settled.dataset[name];
     article.removeAttribute("aria-busy");
