@@ -118,8 +118,9 @@ def test_windows_hold_the_whole_text(text: str) -> None:
     assert all(word[:40] in joined for word in text.split())
 
 
-def test_windows_overlap_a_little() -> None:
-    words = [f"w{number}" for number in range(400)]
-    windows = [window.split() for window in windows_of(" ".join(words))]
-    assert [len(window) for window in windows] == [WORDS, WORDS, 400 - 2 * (WORDS - OVERLAP)]
-    assert all(after[:OVERLAP] == before[-OVERLAP:] for before, after in pairwise(windows))
+def test_windows_are_of_one_length_and_overlap_a_little() -> None:
+    for words in (100, 200, 300, 400):
+        windows = [window.split() for window in windows_of(" ".join(f"w{number}" for number in range(words)))]
+        assert all(abs(len(window) - WORDS) <= WORDS / 3 for window in windows)
+        assert max(map(len, windows)) - min(map(len, windows)) <= 2
+        assert all(OVERLAP <= len(set(before) & set(after)) <= OVERLAP + 2 for before, after in pairwise(windows))

@@ -62,7 +62,7 @@ def nested_zip(depth: int = 6) -> bytes:
     return data
 
 
-def flate_bomb(size: int = 200_000_000) -> bytes:
+def flate_bomb(size: int = 100_000_000) -> bytes:
     packer = zlib.compressobj(9)
     packed = b"".join(packer.compress(bytes(10_000_000)) for _ in range(size // 10_000_000)) + packer.flush()
     return pdf_of_stream(packed, more=b"/Filter /FlateDecode")
