@@ -85,10 +85,14 @@ if (area) {
   });
 }
 
-/** The files of what was dropped, folders and all; hidden ones stay where they are. */
+/** The files of what was dropped, folders and all; hidden ones stay where they are. One of a folder is named by its path. */
 async function filesIn(entry) {
   if (entry.name.startsWith(".")) return [];
-  if (entry.isFile) return [await new Promise((resolve, reject) => entry.file(resolve, reject))];
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    const path = entry.fullPath.split("/").filter(Boolean).join(" › ");
+    return [path === file.name ? file : new File([file], path, { type: file.type })];
+  }
   const reader = entry.createReader();
   const found = [];
   for (;;) {

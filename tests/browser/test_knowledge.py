@@ -32,6 +32,22 @@ DROP = """([files]) => {
   }
 }"""
 
+DROP_A_FOLDER = """() => {
+  const leaf = (path) => {
+    const name = path.split("/").pop();
+    return { name, fullPath: path, isFile: true, file: (done) => done(new File([`Otters of ${path}.`], name)) };
+  };
+  const folder = (path, entries) => ({
+    name: path.split("/").pop(), fullPath: path,
+    createReader: () => { const batches = [entries, []]; return { readEntries: (done) => done(batches.shift()) }; },
+  });
+  const inner = (path) => folder(path, [leaf(`${path}/read.txt`), leaf(`${path}/.git`)]);
+  const notes = [inner("/notes/a"), inner("/notes/b")];
+  const event = new Event("drop", { bubbles: true, cancelable: true });
+  event.dataTransfer = { types: ["Files"], files: [], items: [{ webkitGetAsEntry: () => folder("/notes", notes) }] };
+  document.body.dispatchEvent(event);
+}"""
+
 
 def drop(page: Page, *files: tuple[str, str]) -> None:
     page.evaluate(DROP, [[list(file) for file in files]])
@@ -82,6 +98,15 @@ def test_files_are_dropped_watched_and_opened_at_a_passage(visit: OpenVisit) -> 
     assert there.page.evaluate("document.activeElement.id") == "passage"
     assert passage.bounding_box()["y"] < 800  # type: ignore[index]
     assert "Otters sleep afloat" in " ".join(there.page.locator("mark").all_inner_texts())
+
+
+def test_the_files_of_a_folder_keep_their_paths_apart(visit: OpenVisit) -> None:
+    there = visit(alice := make_person())
+    there.open(BASE)
+    there.page.evaluate(DROP_A_FOLDER)
+    work(alice, number=2)
+    there.page.get_by_role("link", name="notes › a › read.txt").wait_for()
+    assert there.page.get_by_role("link", name="notes › b › read.txt").is_visible()
 
 
 def test_polling_ends_when_nothing_is_in_progress(visit: OpenVisit) -> None:
