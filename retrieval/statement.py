@@ -52,7 +52,7 @@ rough AS MATERIALIZED (
     FROM term CROSS JOIN size CROSS JOIN LATERAL (
         SELECT chunk_id, occurrences, length FROM retrieval_posting WHERE term_id = term.id OFFSET 0
     ) posting
-    WHERE term.is_rare GROUP BY posting.chunk_id ORDER BY score DESC, posting.chunk_id LIMIT %(rescored)s
+    WHERE term.is_rare GROUP BY posting.chunk_id ORDER BY score DESC LIMIT %(rescored)s
 ), candidate AS MATERIALIZED (
     SELECT chunk_id, score, true AS is_rough FROM rough
     UNION ALL
