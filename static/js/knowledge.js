@@ -7,6 +7,7 @@ const lists = document.getElementById("documents");
 const area = document.querySelector("[data-upload]");
 const announcer = document.getElementById("announcer");
 let timer = 0;
+let turn = 0;
 let failedBefore = 0; // when the first of those now in progress came
 
 const count = (selector) => lists.querySelectorAll(selector).length;
@@ -15,7 +16,9 @@ const files = (number) => `${number} file${number === 1 ? "" : "s"}`;
 /** Takes over what changed, section by section; one with an open menu or the focus stays until that is over. */
 async function look() {
   clearTimeout(timer);
+  const mine = (turn += 1);
   const page = await fragment(location.href);
+  if (mine !== turn) return; // another look began meanwhile and sees more
   if (page) show(page);
   if (count("#waiting [data-document]") || !page) timer = setTimeout(look, LOOK_MS);
 }

@@ -111,11 +111,21 @@ def test_the_files_of_a_folder_keep_their_paths_apart(visit: OpenVisit) -> None:
 
 def test_polling_ends_when_nothing_is_in_progress(visit: OpenVisit) -> None:
     there = visit(alice := make_person())
-    with_guide(there, alice)
+    there.page.clock.install()
     asked: list[str] = []
+    answered: list[str] = []
+    there.open(BASE)
     there.page.on("request", lambda request: asked.append(request.url))
-    there.page.wait_for_timeout(2_000)
-    assert asked == []
+    there.page.on("requestfinished", lambda request: answered.append(request.url))
+    drop(there.page, ("guide.md", GUIDE))
+    there.page.get_by_role("row", name=re.compile("guide.md Waiting")).wait_for()
+    work(alice, number=1)
+    ready = there.page.get_by_role("link", name="guide.md")
+    wait_until(lambda: ready.count() or there.page.clock.run_for(500), what="the page to look again")
+    wait_until(lambda: len(asked) == len(answered) or there.page.wait_for_timeout(20), what="every answer")
+    before = len(asked)
+    there.page.clock.run_for(60_000)
+    assert len(asked) == before > 2
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_sent(visit: OpenVisit) -> None:
