@@ -71,13 +71,16 @@ rough AS MATERIALIZED (
     FROM scored WHERE score > 0 ORDER BY rank LIMIT %(depth)s
 )"""
 
+# A chunk is as near as its nearest window. Grouping all windows takes three times as long as sorting out the first.
 _COMPARED = """
-    SELECT chunk_id, max(-(vector <#> %(vector_{leg})s::vector)) AS cosine
-    FROM unnest(%(scope_{leg})s::uuid[]) AS base (id) CROSS JOIN LATERAL (
-        SELECT chunk_id, vector FROM retrieval_window
-        WHERE knowledge_base_id = base.id AND embedder = {embedder} OFFSET 0
-    ) own
-    GROUP BY chunk_id ORDER BY cosine DESC, chunk_id LIMIT %(depth)s"""
+    SELECT chunk_id, max(cosine) AS cosine FROM (
+        SELECT chunk_id, -(vector <#> %(vector_{leg})s::vector) AS cosine
+        FROM unnest(%(scope_{leg})s::uuid[]) AS base (id) CROSS JOIN LATERAL (
+            SELECT chunk_id, vector FROM retrieval_window
+            WHERE knowledge_base_id = base.id AND embedder = {embedder} OFFSET 0
+        ) own
+        ORDER BY cosine DESC, chunk_id LIMIT 4 * %(depth)s
+    ) nearest GROUP BY chunk_id"""
 
 _APPROXIMATE = """
     SELECT chunk_id, max(cosine) AS cosine FROM (

@@ -86,8 +86,8 @@ def test_a_changed_page_replaces_its_document_and_a_page_that_is_gone_goes(tmp_p
     before = documents()
     for file in FOLDER.glob("*.md"):
         (tmp_path / file.name).write_text(file.read_text())
-    (tmp_path / "privacy.md").unlink()
-    (tmp_path / "modes.md").write_text("# Modes\n\nThe mode Zanzibar is for sailors.\n")
+    (tmp_path / "16-privacy.md").unlink()
+    (tmp_path / "04-modes.md").write_text("# Modes\n\nThe mode Zanzibar is for sailors.\n")
     load_guide(tmp_path)
     after = documents()
     assert before.keys() - after.keys() == {"guide/privacy"}
@@ -102,7 +102,7 @@ def test_where_vectors_come_from_elsewhere_the_start_does_not_wait_for_them(
     settings: Settings, voyage_fake: VoyageFake, tmp_path: Path
 ) -> None:
     settings.EMBEDDER = "voyage"
-    (tmp_path / "only.md").write_text("# Only\n\nOne page.\n")
+    (tmp_path / "01-only.md").write_text("# Only\n\nOne page.\n")
     load_guide(tmp_path)
     assert "guide/only" not in documents()
     assert not voyage_fake.requests

@@ -41,7 +41,7 @@ def spans_of(content: Content) -> list[Span]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=TEXTS)
 @example(text=" \u0301" * 2_000)
 @example(text="a\u0301" * 3_000)
@@ -55,7 +55,7 @@ def test_every_visible_character_is_in_exactly_one_passage(reader: object, text:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=TEXTS)
 @example(text="👩‍👩‍👧" * 900)
 @example(text=("x" * 1_599 + "e\u0301") * 3)
@@ -67,13 +67,13 @@ def test_no_cut_goes_through_a_character_as_people_see_it(reader: object, text: 
             assert is_boundary(content.text, after.start)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=TEXTS)
 def test_the_same_text_is_always_cut_the_same(text: str) -> None:
     assert spans_of(read_markdown(text)) == spans_of(read_markdown(text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=TEXTS)
 def test_a_passage_stays_near_its_size(text: str) -> None:
     for span in spans_of(read_markdown(text)):
@@ -109,7 +109,7 @@ def test_one_endless_line_is_cut() -> None:
     assert len(spans_of(content)) == pytest.approx(100_000 / 300, rel=0.1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=400) | TEXTS)
 def test_windows_hold_the_whole_text(text: str) -> None:
     windows = windows_of(text)

@@ -152,7 +152,7 @@ def test_the_later_of_two_rows_with_one_id_wins(alice: Person, tmp_path: Path) -
 
 
 def test_a_corpus_that_was_killed_half_way_is_whole_after_a_second_run(alice: Person, tmp_path: Path) -> None:
-    rows = [{"id": f"d{number}", "title": "", "text": prose(30, f"x{number}")} for number in range(300)]
+    rows = [{"id": f"d{number}", "title": "", "text": prose(30, f"x{number}")} for number in range(260)]
     path = corpus(tmp_path / "c.jsonl", *rows)
     killed = run_command(
         "ingest", str(path), "--kb", "docs", "--user", alice.email, KLERAI_FAILPOINT="corpus_batch_stored"
@@ -182,5 +182,6 @@ def test_bad_usage_is_refused(arguments: list[str]) -> None:
     assert refused.value.returncode in {1, 2}
 
 
+@pytest.mark.thorough
 def test_bad_usage_exits_with_2(database: object) -> None:
     assert run_command("ingest", "no-such-file").returncode == 2

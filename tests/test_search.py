@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from klerai.accounts.models import Person
+from klerai.env import BadSetting, Environment
 from retrieval.analysis import terms
 from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.fusion import CONVEX
@@ -72,6 +73,12 @@ def test_k1_and_b_are_settings_that_need_no_new_index() -> None:
     add_document(base, *texts)
     found = find(alice, "otter river", knowledge_base=base.slug)
     assert keyword_scores(found) == pytest.approx(bm25("otter river", texts, k1=0.9, b=0.4), rel=1e-6)
+
+
+@pytest.mark.parametrize("value", ["-1", "10.5", "much", "nan", "inf"])
+def test_a_nonsensical_k1_stops_the_start_with_its_name(value: str) -> None:
+    with pytest.raises(BadSetting, match=r"BM25_K1 is .*; it must be a number from 0 to 10\."):
+        Environment({"BM25_K1": value}).number("BM25_K1", 1.5, at_least=0, at_most=10)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
