@@ -30,6 +30,7 @@ from chat.memory.tokens import count
 from chat.metering import Facts, receipt, uncharged
 from chat.models import Item, Run
 from chat.queries import items_of
+from chat.sources import Source, citations_of, without_numbers
 from chat.vault import vault
 from klerai.failpoints import failpoint
 
@@ -39,15 +40,17 @@ TOOLS_PHASE = "tools"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model answered."""
+    """The model answered, and cited these passages, in the order of their numbers."""
 
     text: str
-    citations: tuple[dict[str, Any], ...] = ()
+    cited: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedByPerson:
     """The person pressed Stop. What they have in front of them is charged; nothing is not."""
+
+    cited: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +143,10 @@ def bill_of_lost(run: Run) -> Bill:
 
 def _terminal(run: Run, ending: Ending, text: str, paper: dict[str, Any]) -> Terminal:
     match ending:
-        case Answered(citations=citations):
-            return MessageComplete(run.response_ref, text, list(citations), paper)
-        case StoppedByPerson():
-            return MessageComplete(run.response_ref, text, [], paper, stopped=True)
+        case Answered(cited=cited):
+            return MessageComplete(run.response_ref, text, list(citations_of(text, cited)), paper)
+        case StoppedByPerson(cited):
+            return MessageComplete(run.response_ref, text, list(citations_of(text, cited)), paper, stopped=True)
         case Failed(code, message, is_retryable, details):
             return RunFailed(code, message, is_retryable, details, paper)
 
@@ -194,6 +197,8 @@ SELECT last_seq FROM ended
 
 def _said(run: Run, ending: Ending, text: str) -> Item:
     """The words of the run as memory keeps them; without an answer they are kept apart."""
+    cited = () if isinstance(ending, Failed) else citations_of(text, ending.cited)
+    sent = without_numbers(text, cited)
     tokens = count(text)
     return Item(
         conversation_id=run.conversation_id,
@@ -201,7 +206,7 @@ def _said(run: Run, ending: Ending, text: str) -> Item:
         ref=run.response_ref,
         kind=Item.Kind.PARTIAL if isinstance(ending, Failed) else Item.Kind.RESPONSE,
         content=text,
-        summary=mechanical(text, ANSWER, tokens=tokens),
+        summary=mechanical(sent, ANSWER, tokens=tokens) or (sent if cited else None),
         tokens=tokens,
         position=RESPONSE_POSITION,
         created_at=timezone.now(),

@@ -12,6 +12,7 @@ from chat.marks import Unmarking, unmarked
 from chat.memory.results import fold_results
 from chat.messages import ToolResults, Transcript, Usage
 from chat.profiles import Profile
+from chat.sources import Citing, Sources
 from chat.strategies.base import (
     Card,
     ModelRequest,
@@ -49,7 +50,13 @@ Happening = ContentChunk | ReasoningChunk | StatusUpdate | ToolCallStart | CallD
 
 
 async def run_loop(
-    transcript: Transcript, *, strategy: ModelStrategy, card: Card, toolbox: Toolbox, profile: Profile
+    transcript: Transcript,
+    *,
+    strategy: ModelStrategy,
+    card: Card,
+    toolbox: Toolbox,
+    profile: Profile,
+    sources: Sources,
 ) -> AsyncGenerator[Happening]:
     """Yield what happens and grow `transcript`, until the model asks for no tool.
 
@@ -62,17 +69,9 @@ async def run_loop(
         may_call = turn < profile.max_turns and not toolbox.is_spent
         yield TurnStarted(turn)
         complete: TurnComplete | None = None
-        request = ModelRequest(
-            card,
-            transcript.system,
-            tuple(transcript.messages),
-            toolbox.specs,
-            max_tokens=profile.max_tokens,
-            settled=settled,
-            may_call=may_call,
-        )
+        request = _request(transcript, card, toolbox, profile, settled=settled, may_call=may_call)
         failpoint("before_model_call")
-        async with aclosing(_heard(strategy, request, turn)) as pieces:
+        async with aclosing(_heard(strategy, request, turn, Citing(sources))) as pieces:
             async for piece in pieces:
                 if isinstance(piece, TurnComplete):
                     complete = piece
@@ -98,18 +97,34 @@ async def run_loop(
         settled = len(transcript.messages)
 
 
-async def _heard(strategy: ModelStrategy, request: ModelRequest, turn: int) -> AsyncGenerator[Happening | TurnComplete]:
-    """One turn as the model says it, without the IDs it may write in front of its words."""
+def _request(
+    transcript: Transcript, card: Card, toolbox: Toolbox, profile: Profile, *, settled: int, may_call: bool
+) -> ModelRequest:
+    return ModelRequest(
+        card,
+        transcript.system,
+        tuple(transcript.messages),
+        toolbox.specs,
+        max_tokens=profile.max_tokens,
+        settled=settled,
+        may_call=may_call,
+    )
+
+
+async def _heard(
+    strategy: ModelStrategy, request: ModelRequest, turn: int, citing: Citing
+) -> AsyncGenerator[Happening | TurnComplete]:
+    """One turn as the model says it: without the IDs it may write in front of its words, passages numbered anew."""
     unmarking = Unmarking()
     async with aclosing(strategy.stream(request)) as pieces:
         async for piece in pieces:
             match piece:
                 case TurnComplete():
-                    if rest := unmarking.rest():
+                    if rest := citing.feed(unmarking.rest()) + citing.rest():
                         yield ContentChunk(clean(rest), turn)
                     yield piece
                 case TextPiece(text):
-                    if shown := unmarking.feed(text):
+                    if shown := citing.feed(unmarking.feed(text)):
                         yield ContentChunk(clean(shown), turn)
                 case _:
                     yield _happening(piece)

@@ -51,14 +51,15 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the person said; `aside` is what stands with it and is not theirs, such as the date."""
+    """What the person said; `material` was found for it, `aside` stands with it and is not theirs, such as the date."""
 
     text: str
     aside: str = ""
+    material: str = ""
 
     @property
     def sent(self) -> str:
-        return f"{self.text}\n\n[{self.aside}]" if self.aside else self.text
+        return "\n\n".join(part for part in (self.text, self.material, self.aside and f"[{self.aside}]") if part)
 
 
 @dataclass(frozen=True, slots=True)

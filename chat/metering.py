@@ -36,6 +36,10 @@ class Timings:
 
     started: float = field(default_factory=time.perf_counter)
     first_text_ms: int | None = None
+    retrieval_ms: int | None = None
+
+    def note_retrieval(self) -> None:
+        self.retrieval_ms = self.now_ms()
 
     def note_text(self) -> None:
         if self.first_text_ms is None:
@@ -147,6 +151,8 @@ class Tab:
         """What the receipt says beside money. It looks prices up: call it where the database may be asked."""
         usage = sum((call.usage for call in self.calls), Usage())
         timings = {"total": self.timings.now_ms()}
+        if self.timings.retrieval_ms is not None:
+            timings["retrieval"] = self.timings.retrieval_ms
         if self.timings.first_text_ms is not None:
             timings["first_text"] = self.timings.first_text_ms
         return Facts(

@@ -1,6 +1,7 @@
 """The sentence: how a question becomes an answer, step by step.
 
-A question is answered by taking credits on hold, recalling memory, running the loop and settling the hold. The base
+A question is answered by taking credits on hold, recalling memory, retrieving where the mode asks for it, running the
+loop and settling the hold. The base
 price is on hold since the question was taken in (chat/intake.py); the end, with its money, is one transaction
 (chat/endings.py).
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from billing.pricing import BASE
 from chat.endings import Answered
 from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
+from chat.first_retrieval import first_retrieval, wants_retrieval
 from chat.loop import TurnEnded, TurnStarted, run_loop
 from chat.memory.recall import Recalled, recall
 from chat.messages import Transcript, UserMessage
@@ -21,7 +23,9 @@ from chat.metering import Tab
 from chat.models import Run
 from chat.moments import moment
 from chat.profiles import Profile
+from chat.sources import Sources
 from chat.strategies.base import Card, ModelStrategy
+from chat.strategies.small import SmallModel
 from chat.tools.base import Tool, ToolContext
 from chat.tools.executor import CallDone, Toolbox
 from klerai.database import in_database
@@ -29,35 +33,51 @@ from klerai.database import in_database
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who answers: a strategy and the card it drives, and those asked in order when that one cannot."""
+    """Who answers: a strategy and the card it drives, and those asked in order when that one cannot.
+
+    `small` does the small work around the answer, where there is such a model.
+    """
 
     strategy: ModelStrategy
     card: Card
     spares: tuple[Route, ...] = ()
+    small: SmallModel | None = None
 
 
 Step = Event | CallDone | Answered
 
 
 async def answer(
-    run: Run, message: str, *, profile: Profile, route: Route, tools: Mapping[str, Tool], tab: Tab
+    run: Run,
+    message: str,
+    *,
+    profile: Profile,
+    route: Route,
+    tools: Mapping[str, Tool],
+    tab: Tab,
+    sources: Sources,
 ) -> AsyncGenerator[Step]:
-    """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused."""
+    """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused.
+
+    `sources` is filled with the passages that are found and cited.
+    """
     quote = {"at_least": BASE, "at_most": run.ceiling_credits}
     yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
 
     past = await in_database(recall, run, profile) if run.parent_id else Recalled()
     tab.note_history(full=past.full_tokens, sent=past.sent_tokens)
-    transcript = Transcript(profile.prompt, [*past.messages, UserMessage(message, aside=moment(run.person.zone))])
-    toolbox = Toolbox(
-        tools if run.has_tools else {},
-        profile=profile,
-        context=ToolContext(run.person_id, run.conversation_id, run.pk),
-        purse=tab,
-        query_ref=run.query_ref,
-    )
+    material = ""
+    if wants_retrieval(profile, message):
+        yield StatusUpdate("retrieval", "Searching your documents")
+        material = await first_retrieval(run.person, message, past.messages, sources=sources, small=route.small)
+        tab.timings.note_retrieval()
+    question = UserMessage(message, aside=moment(run.person.zone), material=material)
+    transcript = Transcript(profile.prompt, [*past.messages, question])
+    toolbox = _toolbox(run, tools, profile=profile, tab=tab, sources=sources, small=route.small)
     words: list[str] = []
-    happenings = run_loop(transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile)
+    happenings = run_loop(
+        transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile, sources=sources
+    )
     async with aclosing(happenings) as steps:
         async for step in steps:
             match step:
@@ -75,4 +95,21 @@ async def answer(
                     yield step
                 case _:
                     yield step
-    yield Answered("".join(words))
+    yield Answered("".join(words), tuple(sources.cited))
+
+
+def _toolbox(
+    run: Run, tools: Mapping[str, Tool], *, profile: Profile, tab: Tab, sources: Sources, small: SmallModel | None
+) -> Toolbox:
+    return Toolbox(
+        offered(tools, profile) if run.has_tools else {},
+        profile=profile,
+        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=small),
+        purse=tab,
+        query_ref=run.query_ref,
+    )
+
+
+def offered(tools: Mapping[str, Tool], profile: Profile) -> dict[str, Tool]:
+    """The tools that are for this mode."""
+    return {name: tool for name, tool in tools.items() if name not in profile.without}

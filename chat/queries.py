@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -107,6 +108,14 @@ def items_of(runs: Iterable[Run]) -> dict[UUID, list[Item]]:
     for item in Item.objects.filter(run__in=kept).order_by("run", "position") if kept else ():
         found[item.run_id].append(item)
     return found
+
+
+def citations_of(run: Run) -> list[dict[str, Any]]:
+    """What the answer of a run cites; of a temporary one as its process remembers it."""
+    if not run.is_temporary:
+        return list(run.citations)
+    events = vault().events(run.pk) or []
+    return list(events[-1].data.get("citations", [])) if events else []
 
 
 def is_gone(conversation: Conversation) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 from uuid import UUID
@@ -19,16 +19,7 @@ from django.db import OperationalError
 from billing import credits
 from billing.credits import Shortfall
 from billing.pricing import TOOL
-from chat.endings import (
-    INTERNAL,
-    INTERRUPTED,
-    Answered,
-    Bill,
-    Ending,
-    Failed,
-    StoppedByPerson,
-    end_run,
-)
+from chat.endings import INTERNAL, INTERRUPTED, Answered, Bill, Ending, Failed, StoppedByPerson, end_run
 from chat.errors import LeaseLost, ModelFault, ModelRefused
 from chat.eventlog import Channel, EventLog
 from chat.events import Logged
@@ -37,6 +28,7 @@ from chat.metering import Tab
 from chat.models import Run
 from chat.orchestrator import Route, answer
 from chat.profiles import Profile
+from chat.sources import Sources
 from chat.strategies.base import Card
 from chat.strategies.in_order import InOrder
 from chat.tools.base import Tool
@@ -67,6 +59,7 @@ class Live:
     message: str
     channel: Channel
     tab: Tab
+    sources: Sources = field(default_factory=Sources)
     task: asyncio.Task[None] | None = None
     why: Why | None = None
     is_ending: bool = False
@@ -153,7 +146,7 @@ class Runner:
             try:
                 route = self._route(live.run)
                 models = InOrder([(one.strategy, one.card) for one in (route, *route.spares)])
-                ending = await self._ending(live, models)
+                ending = await self._ending(live, route, models)
                 live.is_ending = True
                 failpoint("before_flush")
                 if live.why is not Why.LOST:
@@ -163,12 +156,13 @@ class Runner:
                 if not live.channel.is_closed:  # its end could not be written: without a heartbeat the sweeper makes it
                     self._log.close(live.channel, None)
 
-    async def _ending(self, live: Live, models: InOrder) -> Ending:
+    async def _ending(self, live: Live, route: Route, models: InOrder) -> Ending:
         profile = self._profiles[live.run.mode]
         seconds = profile.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._answer(live, Route(models, models.card), profile)
+                asked = replace(route, strategy=models, card=models.card, spares=())
+                return await self._answer(live, asked, profile)
         except TimeoutError:
             return Failed(
                 "deadline_exceeded",
@@ -194,7 +188,15 @@ class Runner:
 
     async def _answer(self, live: Live, route: Route, profile: Profile) -> Ending:
         ending: Ending = INTERNAL
-        steps = answer(live.run, live.message, profile=profile, route=route, tools=self._tools, tab=live.tab)
+        steps = answer(
+            live.run,
+            live.message,
+            profile=profile,
+            route=route,
+            tools=self._tools,
+            tab=live.tab,
+            sources=live.sources,
+        )
         async with aclosing(steps) as happenings:
             async for step in happenings:
                 match step:
@@ -212,7 +214,7 @@ class Runner:
             task.uncancel()
         match live.why:
             case Why.STOP:
-                return StoppedByPerson()
+                return StoppedByPerson(tuple(live.sources.cited))
             case Why.BROKEN:
                 return INTERNAL
             case _:

@@ -9,7 +9,7 @@ from chat.endings import answer_text
 from chat.errors import TemporaryGone
 from chat.eventrows import events_of
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_shown, is_gone, items_of, siblings_in
+from chat.queries import branch_shown, citations_of, is_gone, items_of, siblings_in
 
 WORDS = (Item.Kind.RESPONSE, Item.Kind.PARTIAL)
 
@@ -73,7 +73,7 @@ def message_json(run: Run, parent: Run | None, items: Sequence[Item]) -> dict[st
         "parent": parent.response_ref if parent else None,
         "message": query.content if query else "",
         "text": text_of(run, items),
-        "citations": run.citations,
+        "citations": citations_of(run),
         "state": run.state,
         "created_at": run.created_at.isoformat(),
     }

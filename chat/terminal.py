@@ -53,7 +53,8 @@ class Terminal:
 
     def _sources(self, citations: list[dict[str, Any]]) -> None:
         for citation in citations:
-            self._note(f"[{citation['n']}] {citation['title']}")
+            section = f" › {citation['section']}" if citation["section"] else ""
+            self._note(f"[{citation['n']}] {citation['title']}{section}")
 
     def _receipt(self, receipt: dict[str, Any]) -> None:
         self._end_line()

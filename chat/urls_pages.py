@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.views import billing_pages, knowledge_pages, pages, reader, search_page, settings_pages
+from chat.views import billing_pages, citations, knowledge_pages, pages, reader, search_page, settings_pages
 
 urlpatterns = [
     path("", pages.home, name="home"),
     path("chat/<uuid:conversation_id>/", pages.conversation, name="conversation"),
     path("chat/runs/<uuid:run_id>/", pages.run, name="run"),
+    *citations.urlpatterns,
     path("sidebar/", pages.sidebar, name="sidebar"),
     path("billing/", billing_pages.billing, name="billing"),
     path("billing/receipts/<uuid:run_id>/", billing_pages.receipt, name="receipt"),

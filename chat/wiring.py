@@ -60,7 +60,7 @@ class Runtime:
             profiles=profiles,
             route=route_of,
             max_runs=settings.MAX_RUNS,
-            afterwards=await in_database(_summariser, chosen),
+            afterwards=Summariser(chosen.small) if chosen.small is not None else None,
         )
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
         return cls(runner, log, offered, chosen, tasks)
@@ -83,23 +83,17 @@ class Runtime:
 def choose_route() -> Route:
     """The strategy the settings ask for.
 
-    What stands in for a vendor's model is another model of that vendor, never the offline strategy.
+    What stands in for a vendor's model is another model of that vendor, never the offline strategy. The small model is
+    the vendor's too; the strategy without a key has none.
     """
     match settings.STRATEGY:
         case "anthropic":
             claude = Retrying(_anthropic())
             first, *others = cards_for("anthropic", settings.ANTHROPIC_MODEL)
-            return Route(claude, first, tuple(Route(claude, card) for card in others))
+            small = SmallModel(claude, card_for("anthropic", settings.SMALL_MODEL or first.model))
+            return Route(claude, first, tuple(Route(claude, card) for card in others), small)
         case _:
             return Route(Offline(), card_for("offline", "offline"))
-
-
-def _summariser(route: Route) -> Summariser | None:
-    """Summaries by the small model of the vendor that answers; the one without a key leaves the mechanical ones."""
-    if route.card.strategy == Offline.name:
-        return None
-    card = card_for(route.card.strategy, settings.SMALL_MODEL or route.card.model)
-    return Summariser(SmallModel(route.strategy, card))
 
 
 def _wakeups() -> Wakeups:

@@ -31,6 +31,10 @@ _NEED_NO_DATABASE = frozenset(
     | {"collectstatic", "findstatic", "compilemessages", "makemessages"}
 )
 _DEPLOYED = frozenset({"serve", "worker"})
+_NO_SUCH_TABLE = "42P01"
+_NO_TABLES = (
+    "This database has no tables for this yet. “manage.py up” makes them as it starts, and “manage.py migrate” alone."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +160,14 @@ def running(server: EmbeddedServer) -> Iterator[None]:
 
 def _run_django(argv: Sequence[str], server: EmbeddedServer | None) -> None:
     from django.core.management import execute_from_command_line  # only now, since it reads the environment
-    from django.db import OperationalError
+    from django.db import OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(list(argv))
+    except ProgrammingError as error:
+        if getattr(error.__cause__, "sqlstate", "") == _NO_SUCH_TABLE:
+            raise Refused(_NO_TABLES) from error
+        raise
     except OperationalError as error:
         if server and (trouble := server.trouble(str(error))):
             raise trouble from error

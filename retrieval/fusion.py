@@ -61,3 +61,4 @@ class ConvexCombination:
 
 RECIPROCAL_RANK: Fusion = ReciprocalRank()
 CONVEX: Fusion = ConvexCombination()
+FUSIONS = {"convex": CONVEX, "reciprocal_rank": RECIPROCAL_RANK}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from klerai.accounts.models import Person
 from klerai.database import in_database
 from retrieval.analysis import terms
-from retrieval.fusion import CONVEX
+from retrieval.fusion import FUSIONS
 from retrieval.passages import Found, Passage, Ranks, Scores
 from retrieval.query_vectors import query_vectors
 from retrieval.scope import Scope, scope_of
@@ -45,8 +46,9 @@ async def rank(person: Person | None, query: str, *, knowledge_base: str, most: 
 
 
 def _passages(scope: Scope, query: str, more_words: str, legs: Sequence[VectorLeg], most: int) -> tuple[Passage, ...]:
+    fusion = FUSIONS[settings.SEARCH_FUSION]
     lexemes, added = frozenset(terms(query)), frozenset(terms(more_words))
-    text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=CONVEX, shown=most)
+    text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=fusion, shown=most)
     with transaction.atomic(), connection.cursor() as cursor, connection.connection.pipeline():
         cursor.execute(SETTINGS)
         cursor.execute(text, parameters)

@@ -52,7 +52,7 @@ rough AS MATERIALIZED (
     FROM term CROSS JOIN size CROSS JOIN LATERAL (
         SELECT chunk_id, occurrences, length FROM retrieval_posting WHERE term_id = term.id OFFSET 0
     ) posting
-    WHERE term.is_rare GROUP BY posting.chunk_id ORDER BY score DESC, posting.chunk_id LIMIT %(rescored)s
+    WHERE term.is_rare GROUP BY posting.chunk_id ORDER BY score DESC LIMIT %(rescored)s
 ), candidate AS MATERIALIZED (
     SELECT chunk_id, score, true AS is_rough FROM rough
     UNION ALL
@@ -80,7 +80,7 @@ _COMPARED = """
             WHERE knowledge_base_id = base.id AND embedder = {embedder} OFFSET 0
         ) own
         ORDER BY cosine DESC, chunk_id LIMIT 4 * %(depth)s
-    ) nearest GROUP BY chunk_id"""
+    ) nearest GROUP BY chunk_id ORDER BY cosine DESC, chunk_id LIMIT %(depth)s"""
 
 _APPROXIMATE = """
     SELECT chunk_id, max(cosine) AS cosine FROM (
@@ -97,7 +97,7 @@ _OF_ONE_CHUNK = """
 _NEAR = """
 near AS MATERIALIZED (
     SELECT chunk_id, cosine, row_number() OVER (ORDER BY cosine DESC, chunk_id) AS rank
-    FROM ({legs}) leg ORDER BY rank LIMIT %(depth)s
+    FROM ({legs}) leg
 )"""
 
 _FUSED = """

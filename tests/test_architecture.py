@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chat.wiring",),
     ("chat.runner", "chat.sweeper"),
     ("chat.intake", "chat.endings", "chat.orchestrator"),
-    ("chat.loop", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
+    ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
         "chat.models",
@@ -40,8 +40,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.wakeups",
         "chat.redis_wakeups",
         "chat.markdown_blocks",
+        "chat.passages",
     ),
-    ("chat.messages", "chat.marks", "chat.moments", "chat.events", "chat.profiles", "chat.errors", "chat.questions"),
+    (
+        "chat.messages",
+        "chat.marks",
+        "chat.moments",
+        "chat.sources",
+        "chat.events",
+        "chat.profiles",
+        "chat.errors",
+        "chat.questions",
+    ),
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
     ("klerai.api", "klerai.pagination", "klerai.mail_queue", "klerai.models", "klerai.health", "klerai.error_pages"),
@@ -64,7 +74,16 @@ FACES = {
         *("bases", "contents", "extracts", "emphasis"),
     },
 }
-PURE = ("chat.messages", "chat.marks", "chat.moments", "chat.events", "chat.profiles", "chat.errors", "chat.questions")
+PURE = (
+    "chat.messages",
+    "chat.marks",
+    "chat.moments",
+    "chat.sources",
+    "chat.events",
+    "chat.profiles",
+    "chat.errors",
+    "chat.questions",
+)
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {
     "anthropic": {"chat.strategies.anthropic"},

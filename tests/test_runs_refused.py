@@ -88,7 +88,7 @@ def test_a_mode_whose_tools_are_missing_is_unavailable(server: str) -> None:
     with nothing_breaks(), by_key(server) as alice:
         error = alice.refused("Hello?", status=409, mode="grounded")
         assert error["code"] == "mode_unavailable"
-        assert error["missing"] == ["knowledge_base_search", "generate_response"]
+        assert error["missing"] == ["generate_response"]
         assert not Run.objects.filter(person=alice.person).exists()
         assert not Conversation.objects.filter(person=alice.person).exists()
         assert alice.balance() == FULL

@@ -52,7 +52,7 @@ def keyword_scores(found: Found) -> dict[str, float]:
     return {passage.text: passage.scores.keyword or 0 for passage in found.passages}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=15, unique=True), query=TEXTS)
 def test_the_keyword_leg_is_the_textbooks_bm25(texts: list[str], query: str) -> None:
     alice = make_alice()
@@ -119,6 +119,15 @@ def test_a_passage_carries_the_rank_and_the_score_of_every_stage() -> None:
     assert (other.ranks.keyword, other.ranks.vector, other.ranks.fused) == (None, 2, 2)
     assert other.scores.keyword == 0
     assert best.scores.fused == pytest.approx(0.5 + 0.5 * ((best.scores.vector or 0) + 1) / 2)
+
+
+@override_settings(SEARCH_FUSION="reciprocal_rank")
+def test_ranks_can_be_fused_in_place_of_scores() -> None:
+    alice = make_alice()
+    base = make_base(alice)
+    add_embedded(base, "Daily credits reset at midnight.", "Herons eat fish.")
+    best, other = find(alice, "When do credits reset?", knowledge_base=base.slug).passages
+    assert (best.scores.fused, other.scores.fused) == (pytest.approx(2 / 61), pytest.approx(1 / 62))
 
 
 def test_words_nobody_wrote_still_find_what_is_near() -> None:

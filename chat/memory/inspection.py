@@ -15,6 +15,7 @@ from chat.memory.working import MOST_LINES, Remembered, fold_line, fold_text, fo
 from chat.models import Conversation, Item, Run
 from chat.profiles import PROFILES
 from chat.queries import branch_shown, is_gone, items_of
+from chat.sources import without_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Pair:
     sent_tokens: int | None
     opened_in: tuple[str, ...] = ()
     note: str = ""
+    citations: Sequence[Mapping[str, Any]] = ()
 
     @property
     def ref(self) -> str:
@@ -47,7 +49,8 @@ class Pair:
         """Whether the summary was made without a model: there is none, it has not answered yet, or it failed."""
         sizes = {Item.Kind.QUERY: QUESTION, Item.Kind.RESPONSE: ANSWER}
         size = sizes.get(Item.Kind(self.item.kind), RESULT)
-        return not self.is_same and self.item.summary == mechanical(self.item.content, size)
+        texts = (self.item.content, without_numbers(self.item.content, self.citations))
+        return not self.is_same and self.item.summary in [mechanical(text, size) for text in texts]
 
     @property
     def text(self) -> str:
@@ -108,7 +111,7 @@ def inspect(conversation: Conversation) -> Inspection:
     messages = working_messages(past, window=window)
     opened = _opened(items)
     pairs = [
-        _pair(item, is_folded=place < old, opened_in=opened.get(item.ref, ()), note=run.summary_note)
+        _pair(item, is_folded=place < old, opened_in=opened.get(item.ref, ()), run=run)
         for place, run in enumerate(runs)
         for item in items[run.pk]
         if item.kind != Item.Kind.PARTIAL
@@ -151,9 +154,11 @@ def memory_json(found: Inspection, *, track: str) -> dict[str, Any]:
     }
 
 
-def _pair(item: Item, *, is_folded: bool, opened_in: tuple[str, ...], note: str) -> Pair:
+def _pair(item: Item, *, is_folded: bool, opened_in: tuple[str, ...], run: Run) -> Pair:
     remembered = Remembered(item.ref, item.content, item.summary, item.tool)
-    return Pair(item, remembered, None if is_folded else count(remembered.line), opened_in, note)
+    return Pair(
+        item, remembered, None if is_folded else count(remembered.line), opened_in, run.summary_note, run.citations
+    )
 
 
 def _opened(items: Mapping[Any, Sequence[Item]]) -> dict[str, tuple[str, ...]]:

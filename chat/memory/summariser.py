@@ -9,10 +9,11 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from chat.errors import ChatError, FaultKind, ModelFault, ModelRefused
 from chat.marks import unmarked
+from chat.memory.summary import ANSWER as ANSWER_SIZE
 from chat.messages import ToolSpec, Usage
 from chat.models import Conversation, Item, Run
 from klerai.database import in_database
@@ -97,9 +98,10 @@ def _note(fault: ChatError) -> str:
 
 
 def _long_items(run_key: UUID) -> list[Item]:
-    """The items that are sent as a summary, in the order they came."""
+    """The items too long to be their own summary, in the order they came."""
     items = Item.objects.filter(run=run_key, summary__isnull=False).exclude(kind=Item.Kind.PARTIAL)
-    return list(items.order_by("position"))
+    short_answers = Q(kind=Item.Kind.RESPONSE, tokens__lte=ANSWER_SIZE.short_tokens)  # sent without their numbers
+    return list(items.exclude(short_answers).order_by("position"))
 
 
 def _material(items: Sequence[Item]) -> str:

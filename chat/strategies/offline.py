@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from chat.messages import AssistantMessage, ToolCall, ToolResult, ToolResults, Usage, UserMessage
+from chat.passages import numbered_in
 from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
+from chat.strategies.spoken_passages import quoted, words_of
 from chat.strategies.spoken_sums import sums_in
 
 NAME = "offline"
@@ -17,6 +19,7 @@ WORDS_A_PIECE = 2
 CHARACTERS_A_TOKEN = 4
 MOST_WORDS = 5_000
 CALCULATOR = "calculator"
+SEARCHES = ("knowledge_base_search", "rag_search")
 
 _RESULT_SHOWN = re.compile(r"\*\*(-?[\d.,]*\d)\*\*")
 _COUNT = re.compile(r"\bcount\s+(?:up\s+)?(?:from\s+1\s+)?to\s+(\d{1,4})\b", re.IGNORECASE)
@@ -26,12 +29,16 @@ _FILLER = "These words come from no model. They are here so that you can watch a
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a skill may go by: the question, the tools it may call, what they gave, and the number shown last."""
+    """What a skill may go by: the question, the tools it may call, what they gave, and the number shown last.
+
+    `material` was found for the question before the loop.
+    """
 
     question: str
     tools: frozenset[str]
     done: tuple[tuple[ToolCall, ToolResult], ...]
     last_result: str | None
+    material: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,16 @@ def _calculate(asked: Asked) -> str | Wish | None:
     return Wish(tuple((CALCULATOR, {"expression": expression}) for expression in sums))
 
 
+def _look_up(asked: Asked) -> str | Wish | None:
+    """Quotes what the person's documents say, after one search."""
+    searched = [result.text for call, result in asked.done if call.name in SEARCHES]
+    if not searched and not asked.material:
+        tool = next((name for name in SEARCHES if name in asked.tools), None)
+        is_question = len(words_of(asked.question)) >= 2
+        return Wish(((tool, {"query": asked.question[:1_000]}),)) if tool and is_question else None
+    return quoted(asked.question, numbered_in("\n".join([asked.material, *searched])))
+
+
 def _write_at_length(asked: Asked) -> str | None:
     """A text of the length that was asked for, to watch an answer arrive and to stop it."""
     count = _COUNT.search(asked.question)
@@ -114,6 +131,7 @@ def _introduce(asked: Asked) -> str:
     sums = "- **Sums**: “What is 17.5 % of 2,480?” Several at once are fine, and “20 % of that?” afterwards.\n"
     return (
         "No language model is connected, so I cannot answer this. Without one I can do this:\n\n"
+        "- **What documents say**: “How do daily credits reset?”, or anything your own uploads answer, quoted.\n"
         f"{sums if CALCULATOR in asked.tools else ''}"
         "- **A long answer to try streaming and Stop**: “Count to 500.”\n\n"
         "To connect a model, set `ANTHROPIC_API_KEY` in the environment or in `.env` beside `manage.py`, and start "
@@ -121,7 +139,7 @@ def _introduce(asked: Asked) -> str:
     )
 
 
-SKILLS: tuple[Skill, ...] = (_calculate, _write_at_length, _introduce)
+SKILLS: tuple[Skill, ...] = (_calculate, _write_at_length, _look_up, _introduce)
 
 
 def _worded(call: ToolCall, result: ToolResult) -> str:
@@ -147,6 +165,7 @@ def _asked(request: ModelRequest) -> Asked:
         tools=frozenset(spec.name for spec in request.tools) if request.may_call else frozenset(),
         done=tuple(done),
         last_result=_last_result(request, at),
+        material=question.material if isinstance(question, UserMessage) else "",
     )
 
 

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
+
+from chat.messages import ToolSpec
+from chat.sources import Sources
+
+
+class Structured(Protocol):
+    """What came of a structured call."""
+
+    @property
+    def fields(self) -> dict[str, Any]: ...
+
+
+class SmallModel(Protocol):
+    """One structured call to a small model: the arguments of the one tool it is made to call. Raises ChatError."""
+
+    def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Awaitable[Structured]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +32,8 @@ class ToolContext:
     conversation_id: UUID
     run_id: UUID
     results: Mapping[str, str] = field(default_factory=dict)  # what this run's own tools gave, by ID
+    sources: Sources = field(default_factory=Sources)  # the passages found in this run, to be cited by number
+    small: SmallModel | None = None  # for picks and rankings, where there is such a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +41,13 @@ class ToolOutput:
     """A result: `text` for the model, `summary` in one line for the person.
 
     A tool that only opens an item again names it in `reopens`; memory then keeps the ID and `summary`, no copy.
+    `card` is what else stands on its card, as JSON.
     """
 
     text: str
     summary: str
     reopens: str = ""
+    card: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import traceback
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import structlog
 
@@ -165,8 +166,8 @@ class Toolbox:
         arguments = shown(valid.arguments)
         label = valid.tool.label(arguments)
         match output:
-            case ToolOutput(text, summary, reopens):
-                return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms, reopens)
+            case ToolOutput(text, summary, reopens, card):
+                return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms, reopens, card)
             case ToolFailure(message):
                 return self._done(wanted, CallEnd.FAILED, label, arguments, message, message, duration_ms)
 
@@ -194,6 +195,7 @@ class Toolbox:
         summary: str,
         duration_ms: int,
         reopens: str = "",
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> CallDone:
         text, summary, label = clean(text), clean(summary), clean(label)
         if len(text) > MAX_RESULT_CHARACTERS:
@@ -211,6 +213,7 @@ class Toolbox:
             error=None if is_ok else summary[:300],
         )
         card = {
+            **more,
             "label": label,
             "arguments": arguments,
             "summary": event.summary,

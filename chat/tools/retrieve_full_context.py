@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chat.passages import readmitted
 from chat.tools.base import ToolContext, ToolFailure, ToolOutput
 from chat.transcript import item_on_branch, refs_on_branch
 from klerai.database import in_database
@@ -57,7 +58,7 @@ class RetrieveFullContext:
         if item is None:
             known = [*await in_database(refs_on_branch, context.run_id), *context.results]
             return ToolFailure(_not_found(ref, list(dict.fromkeys(known))), is_retryable=True)
-        return _page(ref, item.content, offset)
+        return _page(ref, readmitted(item.content, item.card, context.sources), offset)
 
 
 def _plain(written: Any) -> str:

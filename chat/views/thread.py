@@ -5,24 +5,36 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.answer_links import ItemLinks, item_links
+from chat.answer_links import Citation, ItemLinks, item_links, with_citations
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_to, items_of, newest_end, siblings_in
+from chat.queries import branch_to, citations_of, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
 from chat.templatetags.page import credits, duration
+from chat.views.citations import cited_in
 from chat.views.notices import Notice, notice_of
+from chat.views.places import Place, Places, places_of
 from chat.views.receipts import ReceiptView, receipt_of
 
 SHOWN_RUNS = 30
 
-_ICONS = {"calculator": "calculator"}
+_ICONS = {"calculator": "calculator", "knowledge_base_search": "search", "rag_search": "search"}
 _RETRYABLE = frozenset({Run.State.FAILED, Run.State.INTERRUPTED, Run.State.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage a search found; `href` is empty when its document is gone."""
+
+    title: str
+    section: str
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class Card:
     cost: str
     milliseconds: int
     share: str
+    found: tuple[FoundPassage, ...]
     arguments: tuple[tuple[str, str], ...]
 
 
@@ -66,6 +79,7 @@ class RunView:
     cards: tuple[Card, ...]
     fold: str
     blocks: tuple[SafeString, ...]
+    citations: tuple[Citation, ...]
     has_answer: bool
     notice: Notice | None
     receipt: ReceiptView | None
@@ -89,7 +103,15 @@ def thread_of(conversation: Conversation, runs: Sequence[Run]) -> list[RunView]:
     parents = dict(conversation.runs.filter(pk__in=follows).values_list("pk", "number"))
     said = {key: _said(found) for key, found in items.items()}
     links = item_links(conversation, (text for words in said.values() for text in words.values()))
-    return [_view(run, items.get(run.pk, []), versions, parents, links) for run in runs]
+    cited = {run.pk: citations_of(run) for run in runs}
+    found = (place for several in items.values() for item in several for place in _found(item))
+    places = places_of(conversation.person, chain(*cited.values(), found))
+    return [_view(run, items.get(run.pk, []), versions, parents, links, cited[run.pk], places) for run in runs]
+
+
+def _found(item: Item) -> Sequence[Place]:
+    """The passages a search found."""
+    return (item.card or {}).get("sources") or ()
 
 
 def _said(items: Sequence[Item]) -> dict[str, str]:
@@ -102,10 +124,13 @@ def _view(
     versions: Mapping[str, Sequence[str]],
     parents: Mapping[UUID, int],
     links: ItemLinks,
+    citations: Sequence[Place],
+    places: Places,
 ) -> RunView:
     said = _said(items)
+    cited = cited_in(run, citations, places)
     used = [item for item in items if item.kind == Item.Kind.TOOL]
-    cards = () if run.is_live else _cards(used, total=_total_ms(run))
+    cards = () if run.is_live else _cards(used, places, total=_total_ms(run))
     text = "" if run.is_live else said.get(Item.Kind.RESPONSE) or said.get(Item.Kind.PARTIAL) or ""
     return RunView(
         run_id=run.run_id,
@@ -119,7 +144,8 @@ def _view(
         question=said.get(Item.Kind.QUERY, ""),
         cards=cards,
         fold=_fold(cards),
-        blocks=tuple(mark_safe(links.in_html(block)) for block in render_blocks(text)),
+        blocks=tuple(mark_safe(with_citations(links.in_html(block), cited)) for block in render_blocks(text)),
+        citations=cited,
         has_answer=bool(text),
         notice=notice_of(run),
         receipt=receipt_of(run, {item.ref: item.tool for item in used}),
@@ -131,16 +157,17 @@ def _total_ms(run: Run) -> float:
     return (run.ended_at - run.created_at).total_seconds() * 1000 if run.ended_at else 0
 
 
-def _cards(used: Sequence[Item], *, total: float) -> tuple[Card, ...]:
+def _cards(used: Sequence[Item], places: Places, *, total: float) -> tuple[Card, ...]:
     """The cards in call order; their bars are drawn as parts of the longest time, the whole run's if that is known."""
     times = [int((item.card or {}).get("duration_ms") or 0) for item in used]
     longest = max([total, *times]) or 1
     return tuple(
-        _card(item, took=took, share=f"{100 * took / longest:.1f}%") for item, took in zip(used, times, strict=True)
+        _card(item, places, took=took, share=f"{100 * took / longest:.1f}%")
+        for item, took in zip(used, times, strict=True)
     )
 
 
-def _card(item: Item, *, took: int, share: str) -> Card:
+def _card(item: Item, places: Places, *, took: int, share: str) -> Card:
     shown: Mapping[str, Any] = item.card or {}
     failure = shown.get("error") or shown.get("summary") or "It gave no result."
     return Card(
@@ -154,6 +181,9 @@ def _card(item: Item, *, took: int, share: str) -> Card:
         cost=f"{duration(took)} · {credits(shown.get('credits') or 0)}" if item.is_ok else "not charged",
         milliseconds=took,
         share=share,
+        found=tuple(
+            FoundPassage(place["title"], place.get("section") or "", places.address(place)) for place in _found(item)
+        ),
         arguments=tuple((name, _words(value)) for name, value in (shown.get("arguments") or {}).items()),
     )
 

@@ -5,6 +5,7 @@ import { openMenu } from "./conversation_menu.js";
 import { FollowEnd } from "./follow_end.js";
 import { credits, LiveRun } from "./live_run.js";
 import { fragment, isSignedIn, post } from "./net.js";
+import { PassagePanel } from "./passage.js";
 import { RunSocket } from "./run_socket.js";
 import { listenToKeys } from "./shortcuts.js";
 
@@ -225,7 +226,8 @@ function edit(article) {
 
 async function copyAnswer(button) {
   const answer = button.closest(".run").querySelector(".answer > .prose").cloneNode(true);
-  for (const extra of answer.querySelectorAll("figcaption")) extra.remove();
+  for (const extra of answer.querySelectorAll("figcaption, .cite-card")) extra.remove();
+  for (const cite of answer.querySelectorAll(".cite")) cite.replaceWith(` [${cite.textContent.trim()}]`);
   const holder = document.createElement("div");
   holder.className = "copying";
   holder.append(answer);
@@ -245,7 +247,8 @@ thread.addEventListener("click", (event) => {
   else if ("starter" in button.dataset) ask(button.dataset.starter);
 });
 
-listenToKeys({ thread, composer, stop: () => { if (live) stop(); }, edit, askAgain, copyAnswer });
+const passage = new PassagePanel({ thread });
+listenToKeys({ thread, composer, passage, stop: () => { if (live) stop(); }, edit, askAgain, copyAnswer });
 dressCode(thread);
 composer.belongTo(page.dataset.conversationId);
 const running = thread.querySelector('.run[data-state="running"], .run[data-state="queued"]');

@@ -227,7 +227,7 @@ export class LiveRun {
     this.#activity.replaceChildren(...thoughts, ...settled.querySelector(".activity").childNodes);
     article.querySelector(".status-line")?.remove();
     article.querySelector(".margin-id").replaceWith(settled.querySelector(".margin-id"));
-    article.querySelector(".answer").append(settled.querySelector(".ending"));
+    article.querySelector(".answer").append(...settled.querySelectorAll(".answer > [data-sources], .answer > .ending"));
     for (const name of ["state", "parent"]) article.dataset[name] = settled.dataset[name];
     article.removeAttribute("aria-busy");
     this.#onGrowth();

@@ -2,7 +2,7 @@
 
 const FIELDS = "input, textarea, select, [contenteditable]";
 
-export function listenToKeys({ thread, composer, stop, edit, askAgain, copyAnswer }) {
+export function listenToKeys({ thread, composer, passage, stop, edit, askAgain, copyAnswer }) {
   const runs = () => [...thread.querySelectorAll(":scope > .run")];
   const focused = () => document.activeElement?.closest?.(".run") ?? runs().at(-1);
 
@@ -17,6 +17,7 @@ export function listenToKeys({ thread, composer, stop, edit, askAgain, copyAnswe
   function letter(key) {
     const run = focused();
     if (key === "/") composer.box.focus();
+    else if (passage.isOpen && (key === "[" || key === "]")) passage.step(key === "[" ? -1 : 1);
     else if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
     else if (!run) return false;
     else if (key === "c" && run.querySelector("[data-copy]")) copyAnswer(run.querySelector("[data-copy]"));
@@ -30,7 +31,8 @@ export function listenToKeys({ thread, composer, stop, edit, askAgain, copyAnswe
     if (event.defaultPrevented || event.isComposing) return;
     const isWriting = event.target.closest?.(FIELDS);
     if (event.key === "Escape") {
-      if (!document.querySelector(":popover-open")) stop();
+      if (passage.isOpen) passage.close();
+      else if (!document.querySelector(":popover-open")) stop();
     } else if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.key.toLowerCase() === "o") {
       event.preventDefault();
       location.assign("/");

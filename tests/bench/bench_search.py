@@ -108,12 +108,13 @@ async def measure(queries: Sequence[str]) -> float:
 
 
 async def measure_peers(texts: Sequence[str], queries: Sequence[str], ours: float) -> None:
-    from tests.bench.search_peers import peers
+    from tests.bench.search_peers import Library, peers
 
+    library = await Library.of(texts)
     for name, make in peers().items():
         begun = time.perf_counter()
-        work = await make(texts)
-        print(f"{name}: built in {time.perf_counter() - begun:.0f} s")
+        work = await make(library)
+        print(f"{name}: built in {time.perf_counter() - begun:.0f} s", flush=True)
         theirs = await clocked(name, work, queries[:PEER_QUERIES])
         print(f"  {theirs / ours:.1f} × ours")
 

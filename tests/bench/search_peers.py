@@ -13,8 +13,29 @@ from retrieval.analysis import terms
 from retrieval.embedders.wordllama import WordLlama
 
 Work = Callable[[str], Awaitable[object]]
-Make = Callable[[Sequence[str]], Awaitable[Work]]
+Make = Callable[["Library"], Awaitable[Work]]
 DEPTH = 20
+
+
+class Library:
+    """What all peers are given: the texts, their terms and the vectors, which are multiplied with a query's at once."""
+
+    def __init__(self, texts: Sequence[str], vectors: Any) -> None:
+        self.texts = list(texts)
+        self.terms = {text: terms(text) for text in texts}
+        self._vectors = np.array(vectors)
+
+    @classmethod
+    async def of(cls, texts: Sequence[str]) -> Library:
+        return cls(texts, await WordLlama().batch_embed(texts))
+
+    def terms_of(self, text: str) -> list[str]:
+        return self.terms.get(text) or terms(text)
+
+    def nearest(self, query: str) -> list[tuple[int, float]]:
+        scores = self._vectors @ asyncio.run(WordLlama().embed(query))
+        best = np.argpartition(-scores, DEPTH)[:DEPTH]
+        return [(int(number), float(scores[number])) for number in best[np.argsort(-scores[best])]]
 
 
 def peers() -> dict[str, Make]:
@@ -30,10 +51,10 @@ def peers() -> dict[str, Make]:
     return found
 
 
-async def _rank_bm25(texts: Sequence[str]) -> Work:
+async def _rank_bm25(library: Library) -> Work:
     from rank_bm25 import BM25Okapi
 
-    index = BM25Okapi([terms(text) for text in texts])
+    index = BM25Okapi([library.terms[text] for text in library.texts])
 
     async def work(query: str) -> object:
         return np.argsort(-index.get_scores(terms(query)))[:DEPTH]
@@ -41,51 +62,32 @@ async def _rank_bm25(texts: Sequence[str]) -> Work:
     return work
 
 
-class _Matrix:
-    """All vectors, multiplied with a query's."""
-
-    def __init__(self, vectors: Any) -> None:
-        self._vectors = np.array(vectors)
-
-    @classmethod
-    async def of(cls, texts: Sequence[str]) -> _Matrix:
-        return cls(await WordLlama().batch_embed(texts))
-
-    def nearest(self, query: str) -> list[tuple[int, float]]:
-        scores = self._vectors @ asyncio.run(WordLlama().embed(query))
-        best = np.argpartition(-scores, DEPTH)[:DEPTH]
-        return [(int(number), float(scores[number])) for number in best[np.argsort(-scores[best])]]
-
-
-async def _langchain(texts: Sequence[str]) -> Work:
+async def _langchain(library: Library) -> Work:
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
 
-    matrix = await _Matrix.of(texts)
-
     class Vectors(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            return [Document(page_content=texts[number]) for number, _ in matrix.nearest(query)]
+            return [Document(page_content=library.texts[number]) for number, _ in library.nearest(query)]
 
-    keyword = BM25Retriever.from_texts(list(texts), preprocess_func=terms, k=DEPTH)
+    keyword = BM25Retriever.from_texts(library.texts, preprocess_func=library.terms_of, k=DEPTH)
     both = EnsembleRetriever(retrievers=[keyword, Vectors()], weights=[0.5, 0.5])
     return lambda query: asyncio.to_thread(both.invoke, query)
 
 
-async def _llama_index(texts: Sequence[str]) -> Work:
+async def _llama_index(library: Library) -> Work:
     from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from llama_index.retrievers.bm25 import BM25Retriever
 
-    matrix = await _Matrix.of(texts)
-    nodes = [TextNode(text=text, id_=str(number)) for number, text in enumerate(texts)]
+    nodes = [TextNode(text=text, id_=str(number)) for number, text in enumerate(library.texts)]
 
     class Vectors(BaseRetriever):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            found = matrix.nearest(query_bundle.query_str)
+            found = library.nearest(query_bundle.query_str)
             return [NodeWithScore(node=nodes[number], score=score) for number, score in found]
 
     keyword = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=DEPTH)

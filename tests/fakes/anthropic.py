@@ -14,7 +14,6 @@ from urllib.request import ProxyHandler, Request, build_opener
 import orjson
 import pytest
 
-from tests.fakes.anthropic_records import MEMORY_TOOL
 from tests.fakes.anthropic_script import Turn, to_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +43,7 @@ class AnthropicFake:
 
     def summaries(self) -> list[dict[str, Any]]:
         """What was asked for memory's sake: one call for the summaries of a run."""
-        return self.requests(MEMORY_TOOL)
+        return self.requests("write_summaries")
 
     def stats(self) -> dict[str, Any]:
         found: dict[str, Any] = self._ask("/_stats")

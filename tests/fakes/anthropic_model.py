@@ -40,6 +40,12 @@ def summarised(messages: list[dict[str, Any]]) -> Turn:
     )
 
 
+def rewritten(messages: list[dict[str, Any]]) -> Turn:
+    """A search query that stands alone: the question, and what was asked before it."""
+    found = re.search(r"<question>\n(.*)\n</question>", _question(messages), re.DOTALL)
+    return calls(Call("write_query", {"query": found[1] if found else "nothing", "words": []}))
+
+
 def forced(name: str, tools: list[dict[str, Any]]) -> Turn:
     """A call of the tool the request demands, with arguments its schema takes."""
     schema = next(tool["input_schema"] for tool in tools if tool["name"] == name)
@@ -87,3 +93,6 @@ def _flat(content: Any) -> str:
 
 def _sentence(asked: str, result: str) -> str:
     return f"{result}." if "=" in result else f"{asked} is **{result}**."
+
+
+SMALL_WORK = {"write_summaries": summarised, "write_query": rewritten}

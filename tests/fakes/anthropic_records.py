@@ -12,7 +12,7 @@ import orjson
 from tests.fakes.anthropic_cache import Counted
 
 KEPT = 5_000
-MEMORY_TOOL = "write_summaries"
+SMALL_TOOLS = ("write_summaries", "write_query")  # calls around an answer, not the answer
 
 
 @dataclass(slots=True)
@@ -35,9 +35,9 @@ class Seen:
     body_bytes: int = 0
 
     @property
-    def is_for_memory(self) -> bool:
-        """Whether this asks for summaries: such calls follow answers, and no script but their own answers them."""
-        return f'"{MEMORY_TOOL}"'.encode() in self.body
+    def small_tool(self) -> str:
+        """What a small model is made to call, if this is such work around an answer; only its own script answers it."""
+        return next((name for name in SMALL_TOOLS if f'"{name}"'.encode() in self.body), "")
 
     def note_answered(self, status: int) -> None:
         self.status = status
@@ -77,30 +77,30 @@ class Records:
     def __init__(self) -> None:
         self._kept: deque[Seen] = deque(maxlen=KEPT)
         self._total = 0
-        self._for_memory = 0
+        self._small = 0
 
     def open(self, path: str, headers: dict[str, str], body: bytes, *, connection: int) -> Seen:
         seen = Seen(path, headers, body, time.monotonic(), connection)
         self._kept.append(seen)
         self._total += 1
-        self._for_memory += seen.is_for_memory
+        self._small += bool(seen.small_tool)
         return seen
 
     def listed(self, key: str | None) -> list[dict[str, Any]]:
-        """All of them but those for memory, or those whose person's words carried the key."""
-        if key == MEMORY_TOOL:
-            return [seen.to_json() for seen in self._kept if seen.is_for_memory]
-        kept = [seen for seen in self._kept if not seen.is_for_memory]
+        """All but those of a small model, which are had by the name of their tool; or those that carried the key."""
+        if key in SMALL_TOOLS:
+            return [seen.to_json() for seen in self._kept if seen.small_tool == key]
+        kept = [seen for seen in self._kept if not seen.small_tool]
         return [seen.to_json() for seen in kept if key is None or key == seen.key or key.encode() in seen.body]
 
     def totals(self) -> dict[str, int]:
         still_open = sum(seen.answered_at is None and not seen.closed_early for seen in self._kept)
-        return {"requests": self._total - self._for_memory, "open": still_open}
+        return {"requests": self._total - self._small, "open": still_open}
 
     def clear(self) -> None:
         self._kept.clear()
         self._total = 0
-        self._for_memory = 0
+        self._small = 0
 
 
 def _decoded(body: bytes) -> Any:

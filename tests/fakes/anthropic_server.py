@@ -22,7 +22,7 @@ import uvloop
 from tests.fakes import anthropic_model
 from tests.fakes.anthropic_cache import PrefixCache
 from tests.fakes.anthropic_delivery import SSE_HEAD, Delivery, chunked, json_response
-from tests.fakes.anthropic_records import MEMORY_TOOL, Records, Seen
+from tests.fakes.anthropic_records import Records, Seen
 from tests.fakes.anthropic_rules import BadRequest, Rules
 from tests.fakes.anthropic_script import Call, Scripts, Turn, from_json, planned, spoken
 from tests.fakes.anthropic_wire import Rendered, error_body, is_genuine, render, whole_message
@@ -55,8 +55,8 @@ class Vendor:
     def turn_for(self, body: dict[str, Any], seen: Seen) -> Turn:
         """The scripted turn, else the planned one, else what a sensible model would say."""
         messages, tools = body["messages"], body.get("tools") or []
-        if seen.is_for_memory:
-            return self.scripts.take(MEMORY_TOOL) or anthropic_model.summarised(messages)
+        if small := seen.small_tool:
+            return self.scripts.take(small) or anthropic_model.SMALL_WORK[small](messages)
         seen.key = self.scripts.key_for([spoken(message) for message in messages if message["role"] == "user"])
         scripted = self.scripts.take(seen.key) or self.scripts.take("")
         if scripted:
