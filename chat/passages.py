@@ -15,6 +15,8 @@ HOW_TO_CITE = (
 )
 _PASSAGE = re.compile(r'<passage n="(\d+)"([^>\n]*)>\n(.*?)\n</passage>', re.DOTALL)
 _TITLE = re.compile(r'title="([^"]*)"')
+_LISTED = re.compile(r"(?m)^- \[(\d{1,3})\](?= )")
+_MARK = re.compile(r"<(/?)passage", re.IGNORECASE)
 
 
 def source_of(passage: Passage) -> Source:
@@ -64,15 +66,20 @@ def readmitted(content: str, card: Mapping[str, Any] | None, sources: Sources) -
     """A result that is opened again, its passages under numbers of this run."""
     known: Sequence[Mapping[str, Any]] = (card or {}).get("sources") or ()
     places = iter(known)
+    now: dict[str, int] = {}
 
     def renumbered(block: re.Match[str]) -> str:
         place = next(places, None)
         if place is None:
             return block[0]
         (number,) = sources.add([Source(text=block[3], **place)])
+        now[block[1]] = number
         return f'<passage n="{number}"{block[2]}>\n{block[3]}\n</passage>'
 
-    return _PASSAGE.sub(renumbered, content) if known else content
+    if not known:
+        return content
+    blocks, end, listed = _PASSAGE.sub(renumbered, content).rpartition("\n</passage>\n")
+    return blocks + end + _LISTED.sub(lambda mark: f"- [{now.get(mark[1], mark[1])}]", listed)
 
 
 def _block(number: int, passage: Passage) -> str:
@@ -81,8 +88,14 @@ def _block(number: int, passage: Passage) -> str:
         facts["page"] = str(passage.page)
     if passage.scores.fused is not None:
         facts["score"] = f"{passage.scores.fused:.3f}"
+    return quoted_block(number, facts, passage.text)
+
+
+def quoted_block(number: int, facts: Mapping[str, str], text: str) -> str:
+    """A passage between marks that its text cannot close or open, with what is known of it."""
     attributes = " ".join(f'{name}="{_attribute(value)}"' for name, value in facts.items() if value)
-    return f'<passage n="{number}" {attributes}>\n{passage.text.replace("</passage", "< /passage")}\n</passage>'
+    inside = _MARK.sub(r"< \1passage", text)
+    return f'<passage n="{number}" {attributes}>\n{inside}\n</passage>'
 
 
 def _attribute(text: str) -> str:

@@ -289,6 +289,15 @@ GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
 GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
 OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
 
+# Documentation of libraries and products, by Context7
+CONTEXT7_API_KEY = env.secret("CONTEXT7_API_KEY")
+CONTEXT7_BASE_URL = env.url("CONTEXT7_BASE_URL", "https://context7.com/api")
+CONTEXT7_API_VERSION = env.choice("CONTEXT7_API_VERSION", "v2", ("v2", "v1"))
+DOCS_METRIC = env.choice("KLERAI_DOCS_METRIC", "cosine", ("cosine", "euclidean"))
+DOCS_RERANK = env.flag("KLERAI_DOCS_RERANK", True)
+if not (CONTEXT7_API_KEY.isascii() and (CONTEXT7_API_KEY.isprintable() or not CONTEXT7_API_KEY)):
+    raise BadSetting("CONTEXT7_API_KEY", "has characters in it that no key has.")
+
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)

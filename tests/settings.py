@@ -35,3 +35,4 @@ ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]
 DATABASES["default"]["OPTIONS"].pop("pool", None)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ACCOUNT_RATE_LIMITS = False
+CONTEXT7_BASE_URL = "http://127.0.0.1:9/api"  # nobody is there; a test that needs Context7 starts the fake
