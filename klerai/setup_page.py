@@ -103,6 +103,12 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
+        Part(
+            "Context7",
+            "on" if settings.CONTEXT7_API_KEY else "off",
+            "More documentation: without a key Context7 answers only a few questions an hour.",
+            variable="CONTEXT7_API_KEY",
+        ),
         _mail(),
         Part(
             "Redis",

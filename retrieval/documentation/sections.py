@@ -178,7 +178,7 @@ def _code_section(entry: dict[str, Any]) -> Section:
 
 
 def _info_section(entry: dict[str, Any]) -> Section:
-    trail = on_one_line(entry.get("breadcrumb"), most=_LONGEST_TITLE)
+    trail = on_one_line(entry.get("breadcrumb"), most=_LONGEST_TITLE).replace(" > ", " › ")
     content = _told(entry.get("content"))
     return Section(trail or "Untitled", address_in(entry.get("pageId")), content)
 
