@@ -56,7 +56,11 @@ def test_an_answer_cites_the_sections_with_their_addresses_and_costs_fifteen(
     results = of_type(frames, "tool_call_result")
     assert [result.data["ok"] for result in results] == [True, True]
     assert sorted(result.data["credits"] for result in results) == [0, 10]
-    assert results[0].data["summary"].startswith("Next.js: 6 sections of 8, Protect a route in middleware, ")
+    assert (
+        results[0]
+        .data["summary"]
+        .startswith("Next.js (/vercel/next.js): 6 sections of 8, Protect a route in middleware, ")
+    )
     assert end["receipt"]["credits"] == 15
     (citation,) = end["citations"]
     assert citation["origin"] == "documentation"

@@ -137,7 +137,7 @@ def _summary(found: Documentation, shown: Sequence[Ranked]) -> str:
     named = ", ".join(titles[:2]) + (f" and {len(titles) - 2} more" if len(titles) > 2 else "")
     count = "1 section" if len(shown) == 1 else f"{len(shown)} sections"
     note = f" {found.notes[0]}" if found.is_stale else ""
-    return f"{found.library.title}: {count} of {found.count}, {named}.{note}"
+    return f"{found.library.title} ({found.library.id}): {count} of {found.count}, {named}.{note}"
 
 
 def _card(found: Documentation) -> dict[str, Any]:
