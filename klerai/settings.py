@@ -301,6 +301,7 @@ if not (CONTEXT7_API_KEY.isascii() and (CONTEXT7_API_KEY.isprintable() or not CO
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
+SEARCH_FUSION = env.choice("SEARCH_FUSION", "convex", ("convex", "reciprocal_rank"))
 
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}

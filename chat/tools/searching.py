@@ -6,6 +6,7 @@ from chat.passages import kept, told, worded
 from chat.tools.base import ToolContext, ToolFailure, ToolOutput
 from klerai.accounts.models import Person
 from klerai.database import in_database
+from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import NoSuchKnowledgeBase, RetrievalError
 from retrieval.knowledge import knowledge_bases_of
 from retrieval.search import search
@@ -20,7 +21,7 @@ async def passages_for(
     """Search what the person may read. Tenancy comes from the context, never from the arguments."""
     person = await in_database(Person.objects.get, pk=context.person_id)
     try:
-        found = await search(person, query, knowledge_base=knowledge_base, limit=limit)
+        found = await search(person, query, knowledge_base=knowledge_base, limit=limit, rerank=reranker_by_settings())
     except NoSuchKnowledgeBase as error:
         slugs = ", ".join([DEFAULT, *await in_database(_slugs, person)])
         return ToolFailure(f"{error} There are: {slugs}.", is_retryable=True)
