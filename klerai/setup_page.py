@@ -105,7 +105,7 @@ def _settable() -> list[Part]:
         ),
         Part(
             "Context7",
-            "on" if settings.CONTEXT7_API_KEY else "off",
+            "on" if settings.CONTEXT7.key else "off",
             "More documentation: without a key Context7 answers only a few questions an hour.",
             variable="CONTEXT7_API_KEY",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -36,7 +36,7 @@ def titles(found: Documentation) -> list[str]:
 async def test_a_question_leads_to_the_sections_that_answer_it(
     settings: Settings, context7_fake: Context7Fake, version: str
 ) -> None:
-    settings.CONTEXT7_API_VERSION = version
+    settings.CONTEXT7 = replace(settings.CONTEXT7, version=version)
     found = await find_documentation("How do I protect a route in Next.js with a session cookie?")
     assert found.library.id == "/vercel/next.js"
     first = found.sections[0]
@@ -47,7 +47,7 @@ async def test_a_question_leads_to_the_sections_that_answer_it(
     assert (first.ranks.keyword, first.ranks.vector, first.ranks.fused) == (1, 1, 1)
     assert first.scores.fused == pytest.approx(2 / 61)
     (searched,), (read,) = context7_fake.searches, context7_fake.reads
-    assert read.headers["authorization"] == searched.headers["authorization"] == f"Bearer {settings.CONTEXT7_API_KEY}"
+    assert read.headers["authorization"] == searched.headers["authorization"] == f"Bearer {settings.CONTEXT7.key}"
     if version == "v1":
         assert (searched.path, searched.parameters) == ("/api/v1/search", {"query": "Next.js"})
         assert read.path == "/api/v1/vercel/next.js"
@@ -60,7 +60,7 @@ async def test_a_question_leads_to_the_sections_that_answer_it(
 async def test_text_is_cut_at_its_dashes_in_both_layouts_and_never_inside_code(
     settings: Settings, context7_fake: Context7Fake
 ) -> None:
-    settings.CONTEXT7_API_VERSION = "v1"
+    settings.CONTEXT7 = replace(settings.CONTEXT7, version="v1")
     newer = await find_documentation("Next.js metadata between lines of dashes")
     context7_fake.layout = "older"
     older = await find_documentation("Next.js front matter dashes")
@@ -134,7 +134,7 @@ async def test_a_model_that_picks_what_is_not_there_or_says_nonsense_is_passed_o
     alone = await find_documentation("Twitter OAuth setup")
     for fields in nonsense:
         assert await find_documentation("Twitter OAuth setup", small=Model(fields)) == alone
-    settings.DOCS_RERANK = False
+    settings.CONTEXT7 = replace(settings.CONTEXT7, reranks=False)
     unasked = Model({"rank_sections": {"numbers": [3]}})
     assert await find_documentation("Twitter OAuth setup", small=unasked) == alone
     assert "rank_sections" not in dict(unasked.asked)

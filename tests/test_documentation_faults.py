@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 from email.utils import formatdate
 
@@ -118,7 +119,7 @@ async def test_an_old_copy_never_stands_in_for_what_is_refused_or_gone(context7_
 async def test_a_library_that_moved_is_followed_once(
     settings: Settings, context7_fake: Context7Fake, version: str
 ) -> None:
-    settings.CONTEXT7_API_VERSION = version
+    settings.CONTEXT7 = replace(settings.CONTEXT7, version=version)
     found = await look_up("Old Home protect a route")
     assert found.sections[0].section.title == "Protect a route in middleware"
     assert len(context7_fake.reads) == 2
@@ -133,7 +134,7 @@ async def test_a_library_that_moved_is_followed_once(
 async def test_a_library_that_is_gone_is_forgotten_and_searched_for_anew(
     settings: Settings, context7_fake: Context7Fake, version: str
 ) -> None:
-    settings.CONTEXT7_API_VERSION = version
+    settings.CONTEXT7 = replace(settings.CONTEXT7, version=version)
     await look_up("React Hook Form validation")
     await age(hours=7)
     context7_fake.shelves = tuple(shelf for shelf in context7_fake.shelves if "hook-form" not in shelf.id)
@@ -156,7 +157,7 @@ async def test_a_gone_library_without_another_is_told(context7_fake: Context7Fak
 async def test_an_empty_answer_is_nothing_found_and_not_kept(
     settings: Settings, context7_fake: Context7Fake, body: str, version: str
 ) -> None:
-    settings.CONTEXT7_API_VERSION = version
+    settings.CONTEXT7 = replace(settings.CONTEXT7, version=version)
     context7_fake.script_texts(Said(body=body))
     with pytest.raises(NoDocumentation, match="nothing on “protect route” in the documentation of Next"):
         await look_up("Next.js protect route")
@@ -199,7 +200,7 @@ async def test_where_a_copy_is_at_hand_trouble_is_waited_for_once(context7_fake:
 
 
 async def test_nobody_at_the_address_is_told_with_the_setting(settings: Settings) -> None:
-    settings.CONTEXT7_BASE_URL = "http://127.0.0.1:9/api"
+    assert settings.CONTEXT7.base_url == "http://127.0.0.1:9/api"
     with pytest.raises(DocumentationUnavailable, match=r"cannot be reached\. Check CONTEXT7_BASE_URL"):
         await look_up()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from django.test import override_settings
@@ -173,7 +174,7 @@ async def test_one_changed_section_is_all_that_is_embedded_anew(
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 async def test_either_metric_finds_what_is_meant(settings: Settings, context7_fake: Context7Fake, metric: str) -> None:
-    settings.DOCS_METRIC = metric
+    settings.CONTEXT7 = replace(settings.CONTEXT7, metric=metric)
     found = await find_documentation("Next.js typefaces")
     assert found.sections[0].section.title == "Docs › Fonts"
 

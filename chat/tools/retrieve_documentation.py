@@ -118,7 +118,7 @@ def _text(found: Documentation, shown: Sequence[Ranked], numbers: Sequence[int])
     missing = len(found.sections) - len(shown)
     rest = [f"{missing} more did not fit. Ask about a part of the topic to read them."] if missing else []
     lines = [f"{head}{topic}. {HOW_TO_CITE.format(number=numbers[0])}", *found.notes]
-    return "\n".join([*lines, *blocks, "Sources:", *links, *rest])
+    return "\n".join([*lines, *blocks, "<sources>", *links, "</sources>", *rest])
 
 
 def _block(found: Documentation, ranked: Ranked, number: int) -> str:

@@ -100,5 +100,5 @@ async def _stop_while_paused(*, is_covered: bool) -> None:
 
 
 def _key(what: str) -> str:
-    whom = sha256(f"{settings.CONTEXT7_BASE_URL}\n{settings.CONTEXT7_API_KEY}".encode()).hexdigest()
+    whom = sha256(f"{settings.CONTEXT7.base_url}\n{settings.CONTEXT7.key}".encode()).hexdigest()
     return f"context7-{what}-{whom[:16]}"

@@ -33,7 +33,7 @@ class _Answer:
 async def find_libraries(name: str, about: str, *, seconds: float) -> list[Library]:
     """The libraries that fit a name; `about` is what is wanted of them. Raises Fault."""
     name, about = name[:_LONGEST_QUERY], about[:_LONGEST_QUERY]
-    match settings.CONTEXT7_API_VERSION:
+    match settings.CONTEXT7.version:
         case "v1":
             answer = await _get("/v1/search", {"query": name}, seconds)
         case _:
@@ -49,7 +49,7 @@ async def find_libraries(name: str, about: str, *, seconds: float) -> list[Libra
 async def read_library(library_id: str, topic: str, *, seconds: float) -> list[Section]:
     """What a library's documentation has on a topic, none when it has nothing. Raises Fault."""
     topic = topic[:_LONGEST_QUERY]
-    match settings.CONTEXT7_API_VERSION:
+    match settings.CONTEXT7.version:
         case "v1":
             asked = {"type": "txt", "tokens": str(MOST_TOKENS), **({"topic": topic} if topic else {})}
             answer = await _get(f"/v1{quote(library_id, safe='/@~+')}", asked, seconds)
@@ -61,12 +61,12 @@ async def read_library(library_id: str, topic: str, *, seconds: float) -> list[S
 
 async def _get(path: str, parameters: Mapping[str, str], seconds: float) -> _Answer:
     """One answer, whatever its status, within `seconds` altogether."""
-    key = settings.CONTEXT7_API_KEY
+    key = settings.CONTEXT7.key
     headers = {"Accept": "application/json, text/plain"} | ({"Authorization": f"Bearer {key}"} if key else {})
     try:
         async with (
             asyncio.timeout(seconds),
-            vendor_client(settings.CONTEXT7_BASE_URL, timeout_seconds=seconds, headers=headers) as client,
+            vendor_client(settings.CONTEXT7.base_url, timeout_seconds=seconds, headers=headers) as client,
             client.stream("GET", path, params=dict(parameters)) as response,
         ):
             return _Answer(response.status_code, response.headers, await _body(response))

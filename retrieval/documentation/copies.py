@@ -140,5 +140,5 @@ def _write(row: LibrarySearch | LibraryText, *fields: str) -> None:
 def _key(kind: str, *parts: str) -> str:
     """Case and spacing of what was asked make no difference; another service or version does."""
     said = [" ".join(part.casefold().split()) for part in parts]
-    whole = "\0".join([settings.CONTEXT7_BASE_URL, settings.CONTEXT7_API_VERSION, kind, *said])
+    whole = "\0".join([settings.CONTEXT7.base_url, settings.CONTEXT7.version, kind, *said])
     return sha256(whole.encode("utf-8", "replace")).hexdigest()

@@ -64,7 +64,7 @@ def fault_of_status(status: int, headers: Mapping[str, str]) -> Fault:
             return Fault(Kind.GONE, "Context7 does not have this library any more.")
         case 429:
             wait = wait_of(headers)
-            more = "" if settings.CONTEXT7_API_KEY else " With a CONTEXT7_API_KEY it takes more of them."
+            more = "" if settings.CONTEXT7.key else " With a CONTEXT7_API_KEY it takes more of them."
             sentence = f"Context7 wants fewer requests: try again in {_spoken(wait)}.{more}"
             return Fault(Kind.LIMIT, sentence, wait_seconds=wait)
         case _ if status >= 500:

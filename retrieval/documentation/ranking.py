@@ -78,7 +78,7 @@ async def fused(text: Text, query: str, *, clock: Clock) -> tuple[list[Ranked], 
 
 async def reranked(query: str, found: Sequence[Ranked], *, small: SmallModel | None, clock: Clock) -> list[Ranked]:
     """The best six: as the model ranks the thirty, and where it ranks fewer or cannot, in the order of the fusion."""
-    if not settings.DOCS_RERANK or len(found) < 2:
+    if not settings.CONTEXT7.reranks or len(found) < 2:
         return list(found[:BEST])
     listed = "\n".join(_told(number, ranked) for number, ranked in enumerate(found, 1))
     material = f"<question>{query}</question>\n<sections>\n{listed}\n</sections>"
@@ -100,7 +100,7 @@ async def _vectors(text: Text, embedder: Embedder) -> VectorIndex:
         made = await embedder.batch_embed([section.whole for section in text.sections])
         vectors = np.array(made, dtype=np.float32).reshape(len(made), embedder.dimension)
         await in_database(keep_vectors, text.digest, embedder.name, vectors)
-    return VectorIndex(vectors, embedder, metric=Metric(settings.DOCS_METRIC))
+    return VectorIndex(vectors, embedder, metric=Metric(settings.CONTEXT7.metric))
 
 
 def _ranked(text: Text, hit: Hit, place: int) -> Ranked:

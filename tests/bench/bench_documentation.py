@@ -2,8 +2,8 @@
 
     uv run python -m tests.bench.bench_documentation [--questions 40]
 
-The document is already here; the question is new each time. By WordLlama all of the work is ours; by Voyage (a fake on
-this machine) the question's vector is asked for over HTTP, which is measured beside it and taken off. No model is asked.
+The document is already here, and no model is asked. By WordLlama all of the work is ours; by Voyage (a fake on this
+machine) the question's vector is asked for over HTTP, which is measured beside it and taken off.
 The reference is the same question cold: fetched, cut, analysed and embedded.
 """
 
@@ -31,6 +31,7 @@ django.setup()
 
 from klerai.database import in_database
 from retrieval.docs import find_documentation
+from retrieval.documentation.service import Context7
 from retrieval.embedders.choosing import embedder_by_settings
 from tests.database import made_for_this_process
 from tests.fakes.context7_library import Snippet, as_text
@@ -94,11 +95,8 @@ async def main() -> bool:
     arguments = parser.parse_args()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # one thread, one connection to close
     with running_context7() as fake, running(VoyageFake()) as vendor:
-        settings.CONTEXT7_BASE_URL, settings.VOYAGE_BASE_URL, settings.VOYAGE_API_KEY = (
-            fake.url,
-            f"{vendor.url}/v1",
-            "key",
-        )
+        settings.CONTEXT7 = Context7(fake.url)
+        settings.VOYAGE_BASE_URL, settings.VOYAGE_API_KEY = f"{vendor.url}/v1", "key"
         sections = len(document())
         print(f"{len(as_text(document())):,} characters in {sections} sections; at most {LIMIT_MS} ms are promised")
         slowest = max(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
+from retrieval.documentation.service import Context7
 from retrieval.models import LibrarySearch, LibraryText, LibraryVectors
 from tests.fakes.context7_server import Context7Fake, running_context7
 
@@ -17,5 +18,5 @@ def context7_fake(settings: Settings) -> Iterator[Context7Fake]:
     for kept in (LibrarySearch, LibraryText, LibraryVectors):
         kept.objects.all().delete()
     with running_context7() as fake:
-        settings.CONTEXT7_BASE_URL, settings.CONTEXT7_API_KEY = fake.url, f"ctx7sk-{uuid.uuid4()}"
+        settings.CONTEXT7 = Context7(fake.url, f"ctx7sk-{uuid.uuid4()}")
         yield fake
