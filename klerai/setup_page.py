@@ -106,7 +106,7 @@ def _settable() -> list[Part]:
         Part(
             "Context7",
             "on" if settings.CONTEXT7.key else "off",
-            "More documentation: without a key Context7 answers only a few questions an hour.",
+            "More documentation of products: without a key Context7 answers few questions.",
             variable="CONTEXT7_API_KEY",
         ),
         _mail(),
