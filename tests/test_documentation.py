@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import httpx2
 import pytest
 from pytest_django import Settings
 
@@ -70,7 +74,9 @@ async def test_text_is_cut_at_its_dashes_in_both_layouts_and_never_inside_code(
         assert matter.text.count("-" * 32) == 2
         assert f"```yaml\n{'-' * 32}\n### title: Hello" in matter.text
         assert matter.url.endswith("middleware.mdx#front-matter")
-        assert not any("CODE SNIPPETS" in ranked.section.text for ranked in found.sections)
+        assert matter.text.startswith("### Front matter of a page\n\nA page may begin with")
+        whole = "".join(ranked.section.text for ranked in found.sections)
+        assert not re.search(r"CODE SNIPPETS|TITLE:|(?i:\nsource:)|===", whole)
 
 
 async def test_text_in_place_of_json_and_parts_of_no_known_form_are_read_all_the_same(
@@ -175,3 +181,19 @@ def test_without_a_model_the_words_tell_product_and_topic(query: str, name: str,
 async def test_a_product_that_nobody_knows_is_said_so(context7_fake: Context7Fake) -> None:
     with pytest.raises(NoDocumentation, match="no library called “Zyzzyva”"):
         await find_documentation("Zyzzyva basics")
+
+
+def test_the_fakes_are_listed_and_one_can_be_started_by_hand() -> None:
+    command = [sys.executable, "-m", "tests.fakes"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {"anthropic", "context7", "voyage"} <= set(listed.split())
+    wrong = subprocess.run([*command, "telepathy"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout.split("\n")[0]) == (2, "There is no fake called telepathy.")
+    with subprocess.Popen([*command, "context7", "--port", "0"], stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            address = started.stdout.readline().strip()
+            found = httpx2.get(f"{address}/v1/search", params={"query": "Next.js"}, trust_env=False).json()
+        finally:
+            started.terminate()
+    assert found["results"][0]["id"] == "/vercel/next.js"

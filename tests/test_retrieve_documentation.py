@@ -15,6 +15,7 @@ from chat.wiring import Runtime
 from retrieval.docs import find_documentation
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, calls, says
+from tests.fakes.anthropic_script import fails as refused
 from tests.fakes.context7_library import MIDDLEWARE, Snippet, as_text
 from tests.fakes.context7_server import Context7Fake, Said, fails
 from tests.fakes.voyage_server import VoyageFake
@@ -113,6 +114,19 @@ def test_what_fails_is_told_in_plain_words_and_costs_nothing(
     assert (result.data["ok"], result.data["credits"]) == (False, 0)
     assert result.data["error"].startswith("Context7 wants fewer requests: try again in 10 minutes.")
     assert frames[-1].data["receipt"]["credits"] == 5
+
+
+def test_where_the_small_model_fails_words_and_scores_decide(
+    library: str, anthropic_fake: AnthropicFake, context7_fake: Context7Fake
+) -> None:
+    read = Call("retrieve_documentation", {"query": "Twitter OAuth setup"})
+    anthropic_fake.script(calls(read), refused(400), refused(400), says("Sorry?"), says("Set up OAuth [1]."))
+    with nothing_breaks(), by_key(library) as alice:
+        answer = alice.answer("How do I set up OAuth with Twitter?")
+    assert answer["credits_used"] == 15
+    (citation,) = answer["citations"]
+    assert citation["title"] == "X API"
+    assert "OAuth" in citation["section"]
 
 
 def test_sections_cannot_pretend_to_be_anything_else(

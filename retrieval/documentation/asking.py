@@ -37,8 +37,8 @@ class Current:
     is_from_copy: bool = False
 
 
-async def current(kept: Copy | None, fetch: Callable[[float], Awaitable[Copy]], clock: Clock) -> Current:
-    """The copy while it is fresh, else what `fetch` gives within the seconds it is called with.
+async def current(kept: Copy | None, fetch: Callable[[float], Awaitable[Copy]], clock: Clock, *, what: str) -> Current:
+    """The copy of `what` while it is fresh, else what `fetch` gives within the seconds it is called with.
 
     Where that fails in a way that may pass, the old copy stands in, and for half a minute nobody waits for the same
     failure again. Raises Fault.
@@ -52,7 +52,7 @@ async def current(kept: Copy | None, fetch: Callable[[float], Awaitable[Copy]], 
         if kept is None or not fault.is_covered:
             raise
         when = kept.fetched_at.astimezone(UTC)
-        note = f"{fault} Until then this is from a copy of {when.day} {when:%B %Y, %H:%M} UTC."
+        note = f"{fault} Until then {what} is from a copy of {when.day} {when:%B %Y, %H:%M} UTC."
         return Current(kept, note, is_from_copy=True)
 
 

@@ -56,7 +56,7 @@ async def read_library(library_id: str, topic: str, *, seconds: float) -> list[S
         case _:
             asked = {"libraryId": library_id, "query": topic or "overview", "type": "json"}
             answer = await _get("/v2/context", asked, seconds)
-    return _sections(_good(answer).body)
+    return await asyncio.to_thread(_sections, _good(answer).body)
 
 
 async def _get(path: str, parameters: Mapping[str, str], seconds: float) -> _Answer:

@@ -99,7 +99,7 @@ async def _search(name: str, about: str, clock: Clock) -> Current:
         found = await client.find_libraries(name, about, seconds=seconds)
         return await in_database(copies.keep_search, name, found)
 
-    return await current(await in_database(copies.kept_search, name), fetch, clock)
+    return await current(await in_database(copies.kept_search, name), fetch, clock, what="the list of libraries")
 
 
 async def _text_of(library_id: str, topic: str, clock: Clock) -> Current:
@@ -115,7 +115,7 @@ async def _text_of(library_id: str, topic: str, clock: Clock) -> Current:
             sections = await client.read_library(fault.moved_to, topic, seconds=max(left.left, 0.1))
         return await in_database(copies.keep_text, library_id, topic, sections)
 
-    return await current(await in_database(copies.kept_text, library_id, topic), fetch, clock)
+    return await current(await in_database(copies.kept_text, library_id, topic), fetch, clock, what="the text")
 
 
 async def _instead_of(

@@ -20,7 +20,7 @@ _BANNER = re.compile(r"={20,}\s*")
 _BANNER_WORDS = ("CODE SNIPPETS", "QUESTIONS AND ANSWERS")
 _TITLE = re.compile(r"(?m)^(?:#{1,4} +|TITLE: *)(?P<title>\S.*)$")
 _SOURCE = re.compile(r"(?mi)^source: *(?P<address>\S.*)$")
-_FIELD = re.compile(r"^(?P<name>TITLE|DESCRIPTION|SOURCE|LANGUAGE|CODE): ?(?P<value>.*)$")
+_FIELD = re.compile(r"^(?P<name>TITLE|DESCRIPTION|LANGUAGE|CODE): ?(?P<value>.*)$")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 
 
@@ -132,12 +132,11 @@ def _section(body: str) -> Section:
     title, source = _TITLE.search(body), _SOURCE.search(body)
     first = next(line for line in body.split("\n") if line.strip())
     named = title["title"] if title else first.lstrip("#> ")
+    url = address_in(source["address"].strip()) if source else ""
+    if source and url:
+        body = f"{body[: source.start()].rstrip()}\n\n{body[source.end() :].lstrip()}"
     text = _as_markdown(body) if body.startswith("TITLE:") else body
-    return Section(
-        on_one_line(named, most=_LONGEST_TITLE) or "Untitled",
-        address_in(source["address"].strip()) if source else "",
-        text,
-    )
+    return Section(on_one_line(named, most=_LONGEST_TITLE) or "Untitled", url, text.strip())
 
 
 def _as_markdown(body: str) -> str:
@@ -153,8 +152,6 @@ def _as_markdown(body: str) -> str:
                 told.append("")
             case "DESCRIPTION" if field:
                 told.append(field["value"])
-            case "SOURCE" if field:
-                told.append(f"Source: {field['value']}")
             case "LANGUAGE" if field:
                 language = field["value"].strip().lower()
             case "CODE":
