@@ -17,6 +17,7 @@ from klerai.accounts.addresses import trusted_networks
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
 from klerai.mail import mail_settings
+from retrieval.documentation.service import context7_settings
 from retrieval.embedders.kinds import VOYAGE_MODELS, chosen_embedder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -288,6 +289,7 @@ VOYAGE_MODEL = env.choice("VOYAGE_MODEL", "voyage-3-large", VOYAGE_MODELS)
 GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
 GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
 OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
+CONTEXT7 = context7_settings(env)
 
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)

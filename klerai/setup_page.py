@@ -103,6 +103,12 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
+        Part(
+            "Context7",
+            "on" if settings.CONTEXT7.key else "off",
+            "More documentation of products: without a key Context7 answers few questions.",
+            variable="CONTEXT7_API_KEY",
+        ),
         _mail(),
         Part(
             "Redis",

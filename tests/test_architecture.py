@@ -70,7 +70,7 @@ APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory",
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {
-        *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
+        *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
         *("bases", "contents", "extracts", "emphasis"),
     },
 }

@@ -200,7 +200,8 @@ class Toolbox:
 
     async def _outcome(self, valid: Valid, limit: float) -> ToolOutput | ToolFailure:
         try:
-            return await within(limit, attempt(valid.tool, valid.arguments, self._context))
+            context = replace(self._context, seconds=limit)
+            return await within(limit, attempt(valid.tool, valid.arguments, context))
         except TimeoutError:
             return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)
         except Exception as error:
