@@ -103,6 +103,12 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
+        Part(
+            "Perplexity",
+            "on" if settings.PERPLEXITY_API_KEY else "off",
+            "Answers from the web with their sources, where your documents do not suffice.",
+            variable="PERPLEXITY_API_KEY",
+        ),
         _mail(),
         Part(
             "Redis",

@@ -7,6 +7,8 @@ RetrievalError
 ├── NameRefused
 ├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
+├── KeywordsRefused
+├── NoSuchWebResult
 └── EmbedderFailed
 """
 
@@ -62,6 +64,22 @@ class FileTooLarge(RetrievalError):
 
 class UnreadableFile(RetrievalError):
     """A file that cannot be read, and why, in a sentence."""
+
+
+class KeywordsRefused(RetrievalError):
+    """Keywords of which some cannot be kept: what is wrong with each, and which would be good."""
+
+    def __init__(self, problems: list[str], guidance: str) -> None:
+        super().__init__(f"{' '.join(problems)} {guidance}")
+        self.problems = problems
+
+
+class NoSuchWebResult(RetrievalError):
+    """An answer of the web that this person does not have."""
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(f"There is no web result “{ref}”.")
+        self.ref = ref
 
 
 class EmbedderFailed(RetrievalError):

@@ -41,6 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.redis_wakeups",
         "chat.markdown_blocks",
         "chat.passages",
+        "chat.web_passages",
     ),
     (
         "chat.messages",
@@ -71,7 +72,7 @@ FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {
         *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
-        *("bases", "contents", "extracts", "emphasis"),
+        *("bases", "contents", "extracts", "emphasis", "web_results"),
     },
 }
 PURE = (
