@@ -1,4 +1,4 @@
-"""A small server that speaks Open-Meteo's geocoding and forecast: `python -m tests.fakes.open_meteo_server --port 0`."""
+"""A small server that speaks Open-Meteo’s two services: `python -m tests.fakes.open_meteo_server --port 0`."""
 
 from __future__ import annotations
 
