@@ -13,7 +13,7 @@ from chat.passages import numbered_in
 from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
 from chat.strategies.spoken_passages import quoted, words_of
 from chat.strategies.spoken_sums import sums_in
-from chat.strategies.spoken_weather import place_in
+from chat.strategies.spoken_weather import place_in, told
 
 NAME = "offline"
 WORDS_A_PIECE = 2
@@ -106,9 +106,9 @@ def _calculate(asked: Asked) -> str | Wish | None:
 
 def _tell_weather(asked: Asked) -> str | Wish | None:
     """What the weather tool says of the place the question names."""
-    done = [result.text for call, result in asked.done if call.name == WEATHER]
+    done = [told(result.text) for call, result in asked.done if call.name == WEATHER]
     if done:
-        return f"{'\n\n'.join(done)}\n\n*Answered without a model: looked up by the weather tool.*"
+        return "\n\n".join([*done, "*Answered without a model: looked up by the weather tool.*"])
     place = place_in(asked.question)
     return Wish(((WEATHER, {"place": place[:100]}),)) if place and WEATHER in asked.tools else None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _ASKED = re.compile(
-    r"^\W*(?:(?:please|can you|could you|what(?:['’]s| is| will)?|how(?:['’]s| is| will)?|tell|show|give|get|check|me|us"
-    r"|the|current|today['’]s|tomorrow['’]s|is|be)\s+)*(?:weather|forecast)\b(?P<rest>[^\n]*)$",
+    r"^\W*(?:(?:please|can|could|you|what|what['’]s|how|how['’]s|will|is|be|tell|show|give|get|check|me|us|the"
+    r"|current|today['’]s|tomorrow['’]s)\s+)*(?:weather|forecast)\b(?P<rest>[^\n]*)$",
     re.IGNORECASE,
 )
 _PLACE = re.compile(r"\b(?:in|for|at)\s+(?P<place>[^?!;:\n]{2,90})", re.IGNORECASE)
@@ -27,3 +27,9 @@ def place_in(question: str) -> str | None:
     while place != before:
         place, before = _TIME.sub("", place).strip(" .,"), place
     return place if len(place) > 1 and place.lower() not in {"today", "tomorrow", "now"} else None
+
+
+def told(result: str) -> str:
+    """What the tool said, its lines as a list."""
+    head, *lines = result.splitlines() or [""]
+    return "\n".join([head, "", *(f"- {line}" for line in lines)]).strip()
