@@ -30,7 +30,7 @@ webpage website what when where who why word world year
 """
 _GENERIC = frozenset(_VAGUE.split())
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+(?:\+\+|#)?")  # C, C++ and C# are three
 
 
 @dataclass(frozen=True, slots=True)

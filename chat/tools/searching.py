@@ -29,6 +29,7 @@ async def passages_for(
     Tenancy comes from the context, never from the arguments.
     """
     person = await in_database(Person.objects.get, pk=context.person_id)
+    from_web = await in_database(found_by_keywords, person, query)
     try:
         found = await search(person, query, knowledge_base=knowledge_base, limit=limit)
     except NoSuchKnowledgeBase as error:
@@ -36,7 +37,6 @@ async def passages_for(
         return ToolFailure(f"{error} There are: {slugs}.", is_retryable=True)
     except RetrievalError as error:
         return ToolFailure(f"{error} Go on without it.", is_retryable=False)
-    from_web = await in_database(found_by_keywords, person, query)
     return _with_earlier_answers(found, from_web, context) if from_web else _alone(found, context)
 
 
