@@ -28,8 +28,7 @@ async def passages_for(
 
     Tenancy comes from the context, never from the arguments.
     """
-    person = await in_database(Person.objects.get, pk=context.person_id)
-    from_web = await in_database(found_by_keywords, person, query)
+    person, from_web = await in_database(_searcher, context, query)
     try:
         found = await search(person, query, knowledge_base=knowledge_base, limit=limit)
     except NoSuchKnowledgeBase as error:
@@ -38,6 +37,12 @@ async def passages_for(
     except RetrievalError as error:
         return ToolFailure(f"{error} Go on without it.", is_retryable=False)
     return _with_earlier_answers(found, from_web, context) if from_web else _alone(found, context)
+
+
+def _searcher(context: ToolContext, query: str) -> tuple[Person, list[KeptAnswer]]:
+    """Who searches, and what the web told them earlier."""
+    person = Person.objects.get(pk=context.person_id)
+    return person, found_by_keywords(person, query)
 
 
 def _alone(found: Found, context: ToolContext) -> ToolOutput:
