@@ -286,6 +286,7 @@ OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
+SEARCH_FUSION = env.choice("SEARCH_FUSION", "convex", ("convex", "reciprocal_rank"))
 
 # Tools that ask outside. Perplexity's are there with a key; the weather needs none.
 PERPLEXITY_API_KEY = env.secret("PERPLEXITY_API_KEY")

@@ -94,7 +94,7 @@ def _settable() -> list[Part]:
         Part(
             "Gemini",
             "on" if settings.GEMINI_API_KEY else "off",
-            "Passages found by Google's vectors, where there is no Voyage key.",
+            "Passages found by Google’s vectors, where there is no Voyage key.",
             variable="GEMINI_API_KEY",
         ),
         Part(

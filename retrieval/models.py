@@ -38,7 +38,7 @@ class KnowledgeBase(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.pk)  # logs and the admin say it: no name of anybody's
 
 
 class Document(models.Model):
@@ -86,7 +86,7 @@ class Document(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title
+        return str(self.pk)
 
     @property
     def note(self) -> str:

@@ -11,6 +11,7 @@ from chat.tools.base import ToolContext, ToolFailure, ToolOutput
 from chat.web_passages import places_of, told_kept, worded_kept
 from klerai.accounts.models import Person
 from klerai.database import in_database
+from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import NoSuchKnowledgeBase, RetrievalError
 from retrieval.knowledge import knowledge_bases_of
 from retrieval.passages import Found
@@ -30,7 +31,7 @@ async def passages_for(
     """
     person, from_web = await in_database(_searcher, context, query)
     try:
-        found = await search(person, query, knowledge_base=knowledge_base, limit=limit)
+        found = await search(person, query, knowledge_base=knowledge_base, limit=limit, rerank=reranker_by_settings())
     except NoSuchKnowledgeBase as error:
         slugs = ", ".join([DEFAULT, *await in_database(_slugs, person)])
         return ToolFailure(f"{error} There are: {slugs}.", is_retryable=True)
