@@ -102,7 +102,8 @@ async def _asked(base_url: str, path: str, params: Mapping[str, str], *, kept_as
         raise _refusal(answered)
     if not isinstance(answered.body, dict):
         raise unreadable(SERVICE)
-    await in_database(cache.set, key, answered.body, KEPT_SECONDS)
+    if answered.body.get("results") or answered.body.get("current"):  # what is not there costs nothing to ask again
+        await in_database(cache.set, key, answered.body, KEPT_SECONDS)
     return answered.body
 
 
