@@ -150,9 +150,7 @@ if REDIS_URL:
 
 # People
 AUTH_USER_MODEL = "accounts.Person"
-AUTHENTICATION_BACKENDS = [
-    "allauth.account.auth_backends.AuthenticationBackend",
-]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -265,11 +263,7 @@ SPECTACULAR_SETTINGS = {
 LEASE_SECONDS = env.whole("KLERAI_LEASE_SECONDS", 30, at_least=1)
 DRAIN_SECONDS = env.whole("KLERAI_DRAIN_SECONDS", 30)
 MAX_RUNS = env.whole("KLERAI_MAX_RUNS", 200, at_least=1)
-STRATEGIES = {
-    "auto": "auto",
-    "anthropic": "anthropic",
-    "offline": "offline",
-}
+STRATEGIES = {"auto": "auto", "anthropic": "anthropic", "offline": "offline"}
 STRATEGY = env.choice("KLERAI_STRATEGY", "auto", STRATEGIES)
 ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
@@ -295,6 +289,12 @@ CONTEXT7 = context7_settings(env)
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
 SEARCH_FUSION = env.choice("SEARCH_FUSION", "convex", ("convex", "reciprocal_rank"))
+
+# Tools that ask outside. Perplexity's are there with a key; the weather needs none.
+PERPLEXITY_API_KEY = env.secret("PERPLEXITY_API_KEY")
+PERPLEXITY_BASE_URL = env.url("PERPLEXITY_BASE_URL", "https://api.perplexity.ai")
+OPEN_METEO_BASE_URL = env.url("OPEN_METEO_BASE_URL", "https://api.open-meteo.com")
+OPEN_METEO_GEOCODING_BASE_URL = env.url("OPEN_METEO_GEOCODING_BASE_URL", "https://geocoding-api.open-meteo.com")
 
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}

@@ -109,6 +109,12 @@ def _settable() -> list[Part]:
             "More documentation of products: without a key Context7 answers few questions.",
             variable="CONTEXT7_API_KEY",
         ),
+        Part(
+            "Perplexity",
+            "on" if settings.PERPLEXITY_API_KEY else "off",
+            "Answers from the web with their sources, where your documents do not suffice.",
+            variable="PERPLEXITY_API_KEY",
+        ),
         _mail(),
         Part(
             "Redis",
