@@ -73,13 +73,13 @@ class Live:
 
 
 class Runner:
-    """Starts, stops and ends runs. `route` is asked anew for every run."""
+    """Starts, stops and ends runs. `route` and `tools` are asked anew for every run."""
 
     def __init__(
         self,
         *,
         log: EventLog,
-        tools: Mapping[str, Tool],
+        tools: Callable[[Run], Awaitable[Mapping[str, Tool]]],
         profiles: Mapping[str, Profile],
         route: Callable[[Run], Route],
         max_runs: int,
@@ -193,7 +193,7 @@ class Runner:
             live.message,
             profile=profile,
             route=route,
-            tools=self._tools,
+            tools=await self._tools(live.run) if live.run.has_tools else {},
             tab=live.tab,
             sources=live.sources,
         )
