@@ -47,7 +47,10 @@ class Status:
 
 
 class Servers:
-    """Connections by need. One that is down or slow costs a run at most `patience` seconds, and only when it is new."""
+    """Connections by need, made inside the loop that serves.
+
+    One that is down or slow costs a run at most `patience` seconds, and only while it is new.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class Servers:
         self._closing: set[asyncio.Task[None]] = set()
         self._docker: tuple[bool, float] | None = None
         self._rounds: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop = asyncio.get_running_loop()
 
     async def tools_for(self, person_id: UUID) -> dict[str, Tool]:
         """The tools this person's run may use, in the order of their names; of a server that is away there are none."""
@@ -92,8 +95,8 @@ class Servers:
 
     def forget(self, person_id: UUID) -> None:
         """Close the person's own session now. May be called from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._drop, Key(GITHUB, person_id))
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._drop, Key(GITHUB, person_id))
 
     async def aclose(self) -> None:
         if self._rounds is not None:
@@ -112,7 +115,6 @@ class Servers:
             await connection.settle(self._patience - (asyncio.get_running_loop().time() - connection.began_at))
 
     async def _connections_for(self, person_id: UUID) -> dict[Key, Connection]:
-        self._loop = asyncio.get_running_loop()
         if self._rounds is None:
             self._rounds = asyncio.create_task(self._go_round())
         try:

@@ -30,7 +30,7 @@ _SCHEMAS: dict[str, Any] = {
         "properties": {"tree": {"$ref": "#/$defs/tree"}, "away": {"$ref": "http://127.0.0.1:9/schema.json"}},
         "$defs": {"tree": {"type": "object", "properties": {"sub": {"$ref": "#/$defs/tree"}}}},
     },
-    "is_no_schema": {"type": "object", "properties": {"size": {"type": "enormous"}}, "required": "size"},
+    "is_no_schema": {"type": "object", "properties": {"size": {"type": "enormous"}}},
     "backtracks": {"type": "object", "properties": {"word": {"type": "string", "pattern": "^(a+)+$"}}},
     "is_old": {
         "type": "object",
