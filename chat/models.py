@@ -216,7 +216,7 @@ class McpServer(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=32, unique=True)
-    url = models.URLField(max_length=500)
+    url = models.CharField(max_length=500)
     headers_cipher = models.TextField(blank=True, default="")
     is_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

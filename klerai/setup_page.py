@@ -10,7 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from chat.views.frame import framed
+from chat.mcp.connection import State
+from chat.mcp.servers import Status
+from chat.views.frame import framed, person_of
+from chat.views.servers import server_statuses
 from chat.views.starters import is_offline
 from klerai.health import OK, readiness
 from klerai.mail import Console, Folder, Smtp
@@ -35,7 +38,14 @@ def setup(request: HttpRequest) -> HttpResponse:
     working = _parts()
     settable = _settable()
     missing = sum(part.state == "off" for part in settable)
-    context = {"working": working, "settable": settable, "missing": missing, "is_well": all(_is_on(p) for p in working)}
+    context = {
+        "working": working,
+        "servers": [_server(status) for status in server_statuses(request)],
+        "may_test": person_of(request).is_staff,
+        "settable": settable,
+        "missing": missing,
+        "is_well": all(_is_on(p) for p in working),
+    }
     return framed(request, "setup.html", context)
 
 
@@ -77,6 +87,21 @@ def _search() -> Part:
     return Part("Search", "on", words[settings.EMBEDDER], link="/search/", link_words="Search")
 
 
+def _server(status: Status) -> Part:
+    """An MCP server as this process knows it. It starts with the first question that may use it."""
+    tools = f"{status.tools} tool{'' if status.tools == 1 else 's'}"
+    whose = ", with your own token" if status.is_own else ""
+    match status.state:
+        case State.READY:
+            return Part(status.name, "on", f"{tools}, at {status.where}{whose}. {status.error}".rstrip())
+        case State.STARTING:
+            return Part(status.name, "off", f"Starting, at {status.where}{whose}.")
+        case State.FAILED:
+            return Part(status.name, "failed", f"Not used, at {status.where}{whose}: {status.error}")
+    known = f"{tools} when it was used last" if status.tools else "not started yet"
+    return Part(status.name, "off", f"Resting until a question needs it, at {status.where}{whose}: {known}.")
+
+
 def _settable() -> list[Part]:
     return [
         Part(
@@ -102,6 +127,18 @@ def _settable() -> list[Part]:
             "on" if settings.EMBEDDER == "ollama" else "off",
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
+        ),
+        Part(
+            "GitHub",
+            "on" if settings.MCP.github.token else "off",
+            "Code, issues and pull requests for everybody. Each person may also add a token of their own.",
+            variable="GITHUB_PERSONAL_ACCESS_TOKEN",
+        ),
+        Part(
+            "MCP servers",
+            "on" if settings.MCP.servers else "off",
+            "Tools of your own choice, from a file in the form other clients use.",
+            variable="KLERAI_MCP_SERVERS",
         ),
         _mail(),
         Part(

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -135,12 +136,12 @@ class Connection:
         fault: ServerFault | None = None
         ready_at: float | None = None
         try:
-            session_module = await asyncio.to_thread(import_module, "chat.mcp.session")  # a heavy SDK
+            sdk = await load_sdk()
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._start_seconds):
                     tell = self._inbox.put_nowait
                     session = await stack.enter_async_context(
-                        session_module.opened(
+                        sdk.opened(
                             self.spec.way, on_change=lambda: tell(_News.CHANGED), on_end=lambda: tell(_News.ENDED)
                         )
                     )
@@ -253,6 +254,11 @@ class Connection:
         self._not_before = _now() + min(pause, LONGEST_PAUSE_SECONDS)
         self._failures += 1
         logger.warning("mcp_server_failed", server=self.spec.name, error=error, failures=self._failures)
+
+
+async def load_sdk() -> ModuleType:
+    """The file of the SDK, which takes a second to import."""
+    return await asyncio.to_thread(import_module, "chat.mcp.session")
 
 
 def _now() -> float:

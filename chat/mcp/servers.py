@@ -11,7 +11,7 @@ import structlog
 from django.db import DatabaseError
 
 from chat.mcp.configuration import McpSettings
-from chat.mcp.connection import IDLE_SECONDS, START_SECONDS, Connection, State
+from chat.mcp.connection import IDLE_SECONDS, START_SECONDS, Connection, State, load_sdk
 from chat.mcp.github import docker_has_image, github_spec
 from chat.mcp.rows import added_servers
 from chat.mcp.specs import GITHUB, Address, ServerSpec
@@ -69,6 +69,8 @@ class Servers:
         self._docker: tuple[bool, float] | None = None
         self._rounds: asyncio.Task[None] | None = None
         self.loop = asyncio.get_running_loop()
+        if settings.servers or settings.github.token:
+            self._importing = asyncio.create_task(load_sdk())  # while nobody waits for it
 
     async def tools_for(self, person_id: UUID) -> dict[str, Tool]:
         """The tools this person's run may use, in the order of their names; of a server that is away there are none."""

@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=32, unique=True)),
-                ('url', models.URLField(max_length=500)),
+                ('url', models.CharField(max_length=500)),
                 ('headers_cipher', models.TextField(blank=True, default='')),
                 ('is_enabled', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

@@ -17,10 +17,10 @@ _PAGES = {"page": {"type": "number", "minimum": 1}, "perPage": {"type": "number"
 _REPO = {"owner": {"type": "string", "description": "Repository owner"}, "repo": _TEXT}
 
 
-def _tool(name: str, title: str, required: str, *, is_read_only: bool = True, **properties: Any) -> dict[str, Any]:
+def _tool(name: str, about: str, required: str, /, is_read_only: bool = True, **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": required.split()}
-    hints = {"title": title, **({"readOnlyHint": True} if is_read_only else {"readOnlyHint": False})}
-    return {"name": name, "description": title, "inputSchema": schema, "annotations": hints}
+    hints = {"title": about, **({"readOnlyHint": True} if is_read_only else {"readOnlyHint": False})}
+    return {"name": name, "description": about, "inputSchema": schema, "annotations": hints}
 
 
 _METHODS = {"type": "string", "enum": ["get", "get_comments", "get_sub_issues", "get_parent", "get_labels"]}

@@ -138,7 +138,7 @@ def over_http(peer: Peer, port: int) -> ThreadingHTTPServer:
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             session, headers = self.headers.get("Mcp-Session-Id", ""), {}
-            if self.token in {"", "refused"}:
+            if not self.token or "refused" in self.token:
                 return self._send(401)
             if message.get("method") == "initialize":
                 session = uuid.uuid4().hex

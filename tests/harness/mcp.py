@@ -22,6 +22,7 @@ from tests.processes import REPOSITORY
 from tests.serving import served, vendor_settings
 
 PATIENCE_SECONDS = 20
+NOWHERE = "http://127.0.0.1:9/mcp"  # so that no test can reach GitHub itself
 
 
 def our_server(module: str, *arguments: str, **env: str) -> Process:
@@ -38,11 +39,13 @@ def http_server(module: str, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def at_address(command: list[str], **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def at_address(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process, process.stdout.readline().strip()
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), "the server did not start"
+        yield process, address
     finally:
         process.kill()
         process.wait()
@@ -61,7 +64,7 @@ def serving_with(
     """The address of a server whose runs have these servers, asked for by the fake vendor."""
 
     async def start() -> Runtime:
-        settings = McpSettings(specs, github or GitHubSettings())
+        settings = McpSettings(specs, github or GitHubSettings(url=NOWHERE))
         return await Runtime.start(tools=tools, servers=Servers(settings, patience=patience, **more))
 
     with served(start=start, within=override_settings(**vendor_settings(fake.url))) as url:
