@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from chat.mcp.connection import State
 from chat.mcp.servers import Status
-from chat.views.frame import framed, person_of
+from chat.views.frame import framed
 from chat.views.servers import server_statuses
 from chat.views.starters import is_offline
 from klerai.health import OK, readiness
@@ -41,7 +42,7 @@ def setup(request: HttpRequest) -> HttpResponse:
     context = {
         "working": working,
         "servers": [_server(status) for status in server_statuses(request)],
-        "may_test": person_of(request).is_staff,
+        "may_test": admin.site.has_permission(request),
         "settable": settable,
         "missing": missing,
         "is_well": all(_is_on(p) for p in working),
@@ -128,18 +129,7 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
-        Part(
-            "GitHub",
-            "on" if settings.MCP.github.token else "off",
-            "Code, issues and pull requests for everybody. Each person may also add a token of their own.",
-            variable="GITHUB_PERSONAL_ACCESS_TOKEN",
-        ),
-        Part(
-            "MCP servers",
-            "on" if settings.MCP.servers else "off",
-            "Tools of your own choice, from a file in the form other clients use.",
-            variable="KLERAI_MCP_SERVERS",
-        ),
+        *_outside(),
         _mail(),
         Part(
             "Redis",
@@ -152,6 +142,23 @@ def _settable() -> list[Part]:
             "on" if not settings.LOCAL_MODE else "off",
             "A PostgreSQL server with pgvector that you look after. Until then KlerAI runs its own.",
             variable="DATABASE_URL",
+        ),
+    ]
+
+
+def _outside() -> list[Part]:
+    return [
+        Part(
+            "GitHub",
+            "on" if settings.MCP.github.token else "off",
+            "Code, issues and pull requests for everybody. Each person may also add a token of their own.",
+            variable="GITHUB_PERSONAL_ACCESS_TOKEN",
+        ),
+        Part(
+            "MCP servers",
+            "on" if settings.MCP.servers else "off",
+            "Tools of your own choice, from a file in the form other clients use.",
+            variable="KLERAI_MCP_SERVERS",
         ),
     ]
 

@@ -164,6 +164,22 @@ def test_a_token_that_was_removed_elsewhere_is_not_used_again(
         wait_until(lambda: token in [line["token"] for line in journal(notes, "end")], what="the session to close")
 
 
+def test_a_token_that_was_removed_in_another_process_closes_the_session_here(
+    docker: Path, database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
+) -> None:
+    with (
+        serving_with(anthropic_server, github=GitHubSettings(), round_seconds=0.2) as url,
+        with_token(url, ALICES) as alice,
+        with_token(url, CHARLIES, make_charlie()) as charlie,
+    ):
+        told(url, anthropic_fake, README, person=alice.person)
+        anthropic_fake.reset()
+        told(url, anthropic_fake, README, person=charlie.person)
+        GitHubToken.objects.filter(person=alice.person).delete()
+        wait_until(lambda: journal(docker, "end"), what="the session to close")
+        assert [line["token"] for line in journal(docker, "end")] == [ALICES]
+
+
 def test_what_is_no_token_is_refused_in_words(workshop: str) -> None:
     with by_session(workshop) as alice:
         refused = alice.http.post("/settings/github/", data={"token": "my password"})

@@ -81,6 +81,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
         self._failures = 0
         self._not_before = 0.0
+        self._calling = 0
         self._is_closed = False
 
     @property
@@ -203,6 +204,7 @@ class Connection:
             self._settled.set()
 
     async def _answer(self, session: Session, call: _Call) -> None:
+        self._calling += 1
         try:
             if not call.answer.done():
                 reply = await session.call(call.name, call.arguments, call.progress)
@@ -217,12 +219,16 @@ class Connection:
                 self._inbox.put_nowait(call)
         except ServerFault as fault:
             call.fail(fault)
+            if isinstance(fault, Ended) and self._calling == 1:  # over HTTP nothing else says that it is gone
+                self._inbox.put_nowait(_News.ENDED)
         except asyncio.CancelledError:
             call.fail(Ended())
             raise
         except Exception:
             logger.exception("mcp_call_broke", server=self.spec.name, tool=call.name)
             call.fail(BadAnswer("What it answered cannot be read."))
+        finally:
+            self._calling -= 1
 
     def _ended(self, fault: ServerFault | None, ready_at: float | None) -> None:
         """Note how it ended; calls that were not begun go to the next connection, if there may be one at once."""

@@ -59,11 +59,13 @@ class Servers:
         patience: float = PATIENCE_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         start_seconds: float = START_SECONDS,
+        round_seconds: float = ROUND_SECONDS,
     ) -> None:
         self._settings = settings
         self._patience = patience
         self._idle_seconds = idle_seconds
         self._start_seconds = start_seconds
+        self._round_seconds = round_seconds
         self._connections: dict[Key, Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._docker: tuple[bool, float] | None = None
@@ -177,7 +179,7 @@ class Servers:
     async def _go_round(self) -> None:
         """Close the sessions of people whose token was removed or replaced through another process."""
         while True:
-            await asyncio.sleep(ROUND_SECONDS)
+            await asyncio.sleep(self._round_seconds)
             own = {key.person_id: key for key in self._connections if key.person_id is not None}
             if not own:
                 continue

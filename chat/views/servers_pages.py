@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -44,7 +44,7 @@ def remove_github_token(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def test_server(request: HttpRequest, name: str) -> HttpResponse:
-    if not person_of(request).is_staff:
+    if not admin.site.has_permission(request):
         raise Http404
     status = check_server(request, name)
     if status is None:
