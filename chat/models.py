@@ -231,3 +231,32 @@ class ModelPrice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.card_id} from {self.starts_on}"
+
+
+class McpServer(models.Model):
+    """A server that was added in the admin, reached over HTTP. Its headers, which hold its key, are kept in cipher."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=32, unique=True)
+    url = models.CharField(max_length=500)
+    headers_cipher = models.TextField(blank=True, default="")
+    is_enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "MCP server"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GitHubToken(models.Model):
+    """A person's own token for GitHub, in cipher. `ending` is what the person tells it by."""
+
+    person = models.OneToOneField(Person, primary_key=True, on_delete=models.CASCADE, related_name="github_token")
+    cipher = models.TextField()
+    ending = models.CharField(max_length=4)
+    created_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"GitHub token of {self.person_id}"

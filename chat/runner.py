@@ -77,13 +77,13 @@ class Live:
 
 
 class Runner:
-    """Starts, stops and ends runs. `route` is asked anew for every run."""
+    """Starts, stops and ends runs. `route` and `tools` are asked anew for every run."""
 
     def __init__(
         self,
         *,
         log: EventLog,
-        tools: Mapping[str, Tool],
+        tools: Callable[[Run], Awaitable[Mapping[str, Tool]]],
         profiles: Mapping[str, Profile],
         route: Callable[[Run], Route],
         max_runs: int,
@@ -194,7 +194,8 @@ class Runner:
     async def _answer(self, live: Live, route: Route, profile: Profile, confirmer: Confirmer) -> Ending:
         ending: Ending = INTERNAL
         beside = Beside(live.tab, live.sources, confirmer)
-        steps = answer(live.run, live.message, profile=profile, route=route, tools=self._tools, beside=beside)
+        tools = await self._tools(live.run) if live.run.has_tools else {}
+        steps = answer(live.run, live.message, profile=profile, route=route, tools=tools, beside=beside)
         async with aclosing(steps) as happenings:
             async for step in happenings:
                 match step:

@@ -13,6 +13,7 @@ import dj_database_url
 import font_source_serif_pro
 from csp.constants import NONCE, NONE, SELF
 
+from chat.mcp.configuration import mcp_settings
 from klerai.accounts.addresses import trusted_networks
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
@@ -268,6 +269,7 @@ STRATEGY = env.choice("KLERAI_STRATEGY", "auto", STRATEGIES)
 ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
 ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")
+MCP = mcp_settings(env)
 CONVERSATION_STORAGE = env.choice("KLERAI_CONVERSATION_STORAGE", "database", ("database", "memory"))
 SMALL_MODEL = env.text("SMALL_MODEL", "")
 if STRATEGY == "auto":

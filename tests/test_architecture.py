@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.compaction",
     ),
     ("chat.wiring",),
-    ("chat.runner", "chat.sweeper"),
+    ("chat.runner", "chat.sweeper", "chat.mcp"),
     ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
     ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
@@ -67,7 +67,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "klerai.encryption",
     ),
 )
-APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
+APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.mcp"}
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {
@@ -90,7 +90,8 @@ SDKS = {
     "anthropic": {"chat.strategies.anthropic"},
     "openai": set(),
     "stripe": set(),
-    "mcp": set(),
+    "mcp": {"chat.mcp.session"},
+    "mcp_types": {"chat.mcp.session"},
     "voyageai": {"retrieval.embedders.voyage"},
 }
 

@@ -65,7 +65,7 @@ export class LiveRun {
   take({ type, data }) {
     switch (type) {
       case "run_started": this.#start(data); return false;
-      case "status_update": this.say(data.message); return false;
+      case "status_update": this.#progress(data); return false;
       case "reasoning_chunk": this.#think(data.text); return false;
       case "content_chunk": this.#write(data); return false;
       case "content_replaced": this.#rewrite(data); return false;
@@ -223,6 +223,16 @@ export class LiveRun {
     const error = await change("POST", `/api/runs/${this.runId}/confirm`, answer);
     const now = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
     footer.textContent = error ? error.message : answer.approve ? `Sent by you, ${now}` : "Not sent";
+  }
+
+  /** What a call says while it runs stands on its card: the message begins with the card's label. */
+  #progress({ phase, message }) {
+    this.say(message);
+    if (phase !== "tools") return;
+    for (const card of this.#activity.querySelectorAll(".tool-card[data-state=running]")) {
+      const label = `${card.dataset.label.slice(0, 100)}: `;
+      if (message.startsWith(label)) card.querySelector(".body .caption").textContent = message.slice(label.length);
+    }
   }
 
   #endTool({ id, ok, summary, duration_ms: took, credits: cost, error }) {
