@@ -255,17 +255,14 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Ask, watch, and read the receipt.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
+    **dict.fromkeys(("SWAGGER_UI_DIST", "SWAGGER_UI_FAVICON_HREF", "REDOC_DIST"), "SIDECAR"),
 }
 
 # Runs and models
 LEASE_SECONDS = env.whole("KLERAI_LEASE_SECONDS", 30, at_least=1)
 DRAIN_SECONDS = env.whole("KLERAI_DRAIN_SECONDS", 30)
 MAX_RUNS = env.whole("KLERAI_MAX_RUNS", 200, at_least=1)
-STRATEGIES = {"auto": "auto", "anthropic": "anthropic", "offline": "offline"}
-STRATEGY = env.choice("KLERAI_STRATEGY", "auto", STRATEGIES)
+STRATEGY = env.choice("KLERAI_STRATEGY", "auto", ("auto", "anthropic", "offline"))
 ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
 ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")

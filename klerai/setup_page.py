@@ -129,18 +129,6 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
-        Part(
-            "Context7",
-            "on" if settings.CONTEXT7.key else "off",
-            "More documentation of products: without a key Context7 answers few questions.",
-            variable="CONTEXT7_API_KEY",
-        ),
-        Part(
-            "Perplexity",
-            "on" if settings.PERPLEXITY_API_KEY else "off",
-            "Answers from the web with their sources, where your documents do not suffice.",
-            variable="PERPLEXITY_API_KEY",
-        ),
         *_outside(),
         _mail(),
         Part(
@@ -160,6 +148,18 @@ def _settable() -> list[Part]:
 
 def _outside() -> list[Part]:
     return [
+        Part(
+            "Context7",
+            "on" if settings.CONTEXT7.key else "off",
+            "More documentation of products: without a key Context7 answers few questions.",
+            variable="CONTEXT7_API_KEY",
+        ),
+        Part(
+            "Perplexity",
+            "on" if settings.PERPLEXITY_API_KEY else "off",
+            "Answers from the web with their sources, where your documents do not suffice.",
+            variable="PERPLEXITY_API_KEY",
+        ),
         Part(
             "GitHub",
             "on" if settings.MCP.github.token else "off",
