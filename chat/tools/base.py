@@ -67,7 +67,8 @@ class ToolFailure:
 class Tool(Protocol):
     """Something a model may call. One file each in chat/tools, offered there as `TOOL`.
 
-    `parameters` is a JSON Schema object. `category` decides the price. A bug may raise; what can be expected to go
+    `parameters` is a JSON Schema object. `category` decides the price. One whose results hold nobody else's words may
+    say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go
     wrong is a ToolFailure.
     """
 

@@ -194,6 +194,7 @@ class Calculator:
     reads_private: bool = False
     fetches: bool = False
     writes: bool = False
+    is_pure: bool = True
 
     def label(self, arguments: Mapping[str, Any]) -> str:
         return f"Calculate {arguments.get('expression', '')}".strip()

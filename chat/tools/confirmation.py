@@ -42,8 +42,8 @@ class Confirmer(Protocol):
 
 
 def brings_outside_text(tool: Tool) -> bool:
-    """Whether what it gives may hold words that neither the person nor KlerAI wrote."""
-    return tool.reads_private or tool.fetches or tool.writes
+    """Whether what it gives may hold words that neither the person nor KlerAI wrote: so it is, unless it is `is_pure`."""
+    return not getattr(tool, "is_pure", False)
 
 
 def needs_confirmation(tool: Tool, arguments: Mapping[str, Any], *, given: Collection[str]) -> bool:
