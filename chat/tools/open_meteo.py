@@ -86,7 +86,8 @@ async def weather_at(place: Place, *, days: int, is_imperial: bool) -> Weather:
                 if isinstance(date, str)
             ]
             units = {**_units(found.get("daily_units")), **_units(found.get("current_units"))}
-            return Weather(clean(time), clean(str(found.get("timezone", ""))), now, units, tuple(told))
+            measured = {str(name): value for name, value in now.items()}
+            return Weather(clean(time), clean(str(found.get("timezone", ""))), measured, units, tuple(told))
     raise unreadable(SERVICE)
 
 
