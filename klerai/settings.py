@@ -282,17 +282,15 @@ VOYAGE_MODEL = env.choice("VOYAGE_MODEL", "voyage-3-large", VOYAGE_MODELS)
 GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
 GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
 OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
+PERPLEXITY_API_KEY = env.secret("PERPLEXITY_API_KEY")
+PERPLEXITY_BASE_URL = env.url("PERPLEXITY_BASE_URL", "https://api.perplexity.ai")
+OPEN_METEO_BASE_URL = env.url("OPEN_METEO_BASE_URL", "https://api.open-meteo.com")
+OPEN_METEO_GEOCODING_BASE_URL = env.url("OPEN_METEO_GEOCODING_BASE_URL", "https://geocoding-api.open-meteo.com")
 
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
 SEARCH_FUSION = env.choice("SEARCH_FUSION", "convex", ("convex", "reciprocal_rank"))
-
-# Tools that ask outside. Perplexity's are there with a key; the weather needs none.
-PERPLEXITY_API_KEY = env.secret("PERPLEXITY_API_KEY")
-PERPLEXITY_BASE_URL = env.url("PERPLEXITY_BASE_URL", "https://api.perplexity.ai")
-OPEN_METEO_BASE_URL = env.url("OPEN_METEO_BASE_URL", "https://api.open-meteo.com")
-OPEN_METEO_GEOCODING_BASE_URL = env.url("OPEN_METEO_GEOCODING_BASE_URL", "https://geocoding-api.open-meteo.com")
 
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}
