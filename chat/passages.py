@@ -16,6 +16,7 @@ HOW_TO_CITE = (
 _PASSAGE = re.compile(r'<passage n="(\d+)"([^>\n]*)>\n(.*?)\n</passage>', re.DOTALL)
 _ANSWER = re.compile(r"(<(?:web_answer|sources)[^>\n]*>\n)(.*?)(?=\n</(?:web_answer|sources)>)", re.DOTALL)
 _TITLE = re.compile(r'title="([^"]*)"')
+_MARK = re.compile(r"<(/?)passage", re.IGNORECASE)
 
 
 def source_of(passage: Passage) -> Source:
@@ -89,8 +90,14 @@ def _block(number: int, passage: Passage) -> str:
         facts["page"] = str(passage.page)
     if passage.scores.fused is not None:
         facts["score"] = f"{passage.scores.fused:.3f}"
+    return quoted_block(number, facts, passage.text)
+
+
+def quoted_block(number: int, facts: Mapping[str, str], text: str) -> str:
+    """A passage between marks that its text cannot close or open, with what is known of it."""
     attributes = " ".join(f'{name}="{_attribute(value)}"' for name, value in facts.items() if value)
-    return f'<passage n="{number}" {attributes}>\n{passage.text.replace("</passage", "< /passage")}\n</passage>'
+    inside = _MARK.sub(r"< \1passage", text)
+    return f'<passage n="{number}" {attributes}>\n{inside}\n</passage>'
 
 
 def _attribute(text: str) -> str:

@@ -7,6 +7,8 @@ RetrievalError
 ├── NameRefused
 ├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
+├── NoDocumentation
+├── DocumentationUnavailable
 ├── KeywordsRefused
 ├── NoSuchWebResult
 └── EmbedderFailed
@@ -64,6 +66,14 @@ class FileTooLarge(RetrievalError):
 
 class UnreadableFile(RetrievalError):
     """A file that cannot be read, and why, in a sentence."""
+
+
+class NoDocumentation(RetrievalError):
+    """No library has this name, or what is wanted of it is not in its documentation; other words may find it."""
+
+
+class DocumentationUnavailable(RetrievalError):
+    """The documentation cannot be had for now, and no copy of it is here."""
 
 
 class KeywordsRefused(RetrievalError):

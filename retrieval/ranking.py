@@ -49,9 +49,10 @@ def _passages(scope: Scope, query: str, more_words: str, legs: Sequence[VectorLe
     fusion = FUSIONS[settings.SEARCH_FUSION]
     lexemes, added = frozenset(terms(query)), frozenset(terms(more_words))
     text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=fusion, shown=most)
-    with transaction.atomic(), connection.cursor() as cursor, connection.connection.pipeline():
-        cursor.execute(SETTINGS)
-        cursor.execute(text, parameters)
+    with connection.cursor() as cursor:
+        with connection.connection.pipeline(), transaction.atomic():
+            cursor.execute(SETTINGS)
+            cursor.execute(text, parameters)
         rows = cursor.fetchall()
     return tuple(_passage(row) for row in rows)
 

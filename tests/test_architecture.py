@@ -28,8 +28,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.compaction",
     ),
     ("chat.wiring",),
-    ("chat.runner", "chat.sweeper"),
-    ("chat.intake", "chat.endings", "chat.orchestrator"),
+    ("chat.runner", "chat.sweeper", "chat.mcp"),
+    ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
     ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
@@ -67,11 +67,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "klerai.encryption",
     ),
 )
-APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering"}
+APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.mcp"}
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {
-        *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
+        *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
         *("bases", "contents", "extracts", "emphasis", "web_results"),
     },
 }
@@ -90,7 +90,8 @@ SDKS = {
     "anthropic": {"chat.strategies.anthropic"},
     "openai": set(),
     "stripe": set(),
-    "mcp": set(),
+    "mcp": {"chat.mcp.session"},
+    "mcp_types": {"chat.mcp.session"},
     "voyageai": {"retrieval.embedders.voyage"},
 }
 

@@ -79,6 +79,7 @@ async def weather_at(place: Place, *, days: int, is_imperial: bool) -> Weather:
     found = await _asked(settings.OPEN_METEO_BASE_URL, "/v1/forecast", params, kept_as=kept_as)
     match found:
         case {"current": {"time": str(time), **now}, "daily": {"time": [*dates], **daily}}:
+            current = {str(name): value for name, value in now.items()}
             series = {name: values for name in DAILY if isinstance(values := daily.get(name), list)}
             told = [
                 {"date": date, **{name: values[at] for name, values in series.items() if at < len(values)}}
@@ -86,8 +87,7 @@ async def weather_at(place: Place, *, days: int, is_imperial: bool) -> Weather:
                 if isinstance(date, str)
             ]
             units = {**_units(found.get("daily_units")), **_units(found.get("current_units"))}
-            measured = {str(name): value for name, value in now.items()}
-            return Weather(clean(time), clean(str(found.get("timezone", ""))), measured, units, tuple(told))
+            return Weather(clean(time), clean(str(found.get("timezone", ""))), current, units, tuple(told))
     raise unreadable(SERVICE)
 
 

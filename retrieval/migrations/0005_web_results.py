@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('retrieval', '0003_ingestion'),
+        ('retrieval', '0004_documentation_cache'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
