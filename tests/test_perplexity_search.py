@@ -140,6 +140,7 @@ OWN = "sonar-key-" + "x" * 20
         ([Step(is_cut=True)] * 2, "cannot be reached"),
         ([Step(200, body="<html>Hello</html>")], "gave an answer that cannot be read"),
         ([Step(200, body={"status": "completed", "output": "no list"})], "gave an answer that cannot be read"),
+        ([Step(200, body={"status": "queued", "output": []})], "put the question off"),
         ([Step(200, body=[1, 2])], "gave an answer that cannot be read"),
         ([Step(200, body={"status": "completed", "output": [None, {"type": "message"}]})], "found nothing"),
         (

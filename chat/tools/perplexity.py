@@ -38,14 +38,16 @@ async def ask_the_web(query: str, context: str = "", *, seconds: float = SECONDS
     if answered.status != 200:
         raise _refusal(service, answered)
     match answered.body:
-        case {"status": "completed", "output": [*items]}:
+        case {"status": "failed" | "cancelled" | "requires_action"}:
+            said = said_by(service, answered)
+            raise OutsideFault(f"Perplexity could not answer{f': {said}' if said else '.'} Go on without it.")
+        case {"status": "queued" | "in_progress"}:
+            raise OutsideFault("Perplexity put the question off. Go on without it.")
+        case {"output": [*items]}:
             found = _answer_of(items, str(answered.body.get("model") or ""))
             if found is None:
                 raise OutsideFault("Perplexity found nothing to say to this. Ask in other words.", is_retryable=True)
             return found
-        case {"status": "failed" | "cancelled" | "requires_action"}:
-            said = said_by(service, answered)
-            raise OutsideFault(f"Perplexity could not answer{f': {said}' if said else '.'} Go on without it.")
     raise unreadable(service)
 
 
