@@ -7,7 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from chat.models import Conversation, ModelCard, ModelPrice, Run
+from chat.mcp.server_form import McpServerForm
+from chat.models import Conversation, McpServer, ModelCard, ModelPrice, Run
 
 
 class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -76,3 +77,17 @@ class ModelCardAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ["strategy"]
     search_fields = ["name", "model"]
     inlines = [PriceInline]
+
+
+@admin.register(McpServer)
+class McpServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Servers over HTTP. Programs of this machine come from the operator's file alone; headers are never shown."""
+
+    form = McpServerForm
+    list_display = ["name", "url", "is_enabled", "has_headers", "created_at"]
+    search_fields = ["name", "url"]
+    fields = ["name", "url", "headers", "drops_headers", "is_enabled"]
+
+    @admin.display(boolean=True, description="has headers")
+    def has_headers(self, server: McpServer) -> bool:
+        return bool(server.headers_cipher)

@@ -129,6 +129,28 @@ class RunEvent(models.Model):
         return f"{self.type} {self.seq}"
 
 
+class Confirmation(models.Model):
+    """A call that waits for its person. Only digests: what it would do stands in the event they were shown."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="confirmations")
+    ref = models.CharField(max_length=40)
+    token_digest = models.CharField(max_length=64)
+    arguments_digest = models.CharField(max_length=64)
+    is_approved = models.BooleanField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "ref"], name="a_call_is_confirmed_once"),
+            models.CheckConstraint(
+                condition=Q(is_approved=None, decided_at=None) | Q(is_approved__isnull=False, decided_at__isnull=False),
+                name="a_decision_has_its_moment",
+            ),
+        ]
+
+
 class Item(models.Model):
     """Something said or found, under the ID the model and the person know it by.
 
@@ -209,3 +231,32 @@ class ModelPrice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.card_id} from {self.starts_on}"
+
+
+class McpServer(models.Model):
+    """A server that was added in the admin, reached over HTTP. Its headers, which hold its key, are kept in cipher."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=32, unique=True)
+    url = models.CharField(max_length=500)
+    headers_cipher = models.TextField(blank=True, default="")
+    is_enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "MCP server"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GitHubToken(models.Model):
+    """A person's own token for GitHub, in cipher. `ending` is what the person tells it by."""
+
+    person = models.OneToOneField(Person, primary_key=True, on_delete=models.CASCADE, related_name="github_token")
+    cipher = models.TextField()
+    ending = models.CharField(max_length=4)
+    created_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"GitHub token of {self.person_id}"

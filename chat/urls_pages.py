@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.views import billing_pages, citations, knowledge_pages, pages, reader, search_page, settings_pages
+from chat.views import (
+    billing_pages,
+    citations,
+    knowledge_pages,
+    pages,
+    reader,
+    search_page,
+    servers_pages,
+    settings_pages,
+)
 
 urlpatterns = [
     path("", pages.home, name="home"),
@@ -22,6 +31,7 @@ urlpatterns = [
     path("settings/ceiling/", settings_pages.save_ceiling, name="save-ceiling"),
     path("settings/time-zone/", settings_pages.save_time_zone, name="save-time-zone"),
     path("settings/theme/", settings_pages.save_theme, name="theme"),
+    *servers_pages.urlpatterns,
     path("settings/keys/", settings_pages.make_key, name="make-key"),
     path("settings/keys/<uuid:key_id>/revoke/", settings_pages.revoke_key, name="revoke-key"),
 ]

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from chat.cards import card_for, cards_for
 from chat.eventlog import EventLog
+from chat.mcp.servers import Servers, tools_with
 from chat.memory.summariser import Summariser
 from chat.models import Run
 from chat.orchestrator import Route
@@ -34,6 +35,7 @@ class Runtime:
     runner: Runner
     log: EventLog
     tools: dict[str, Tool]
+    servers: Servers
     route: Route
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -43,27 +45,32 @@ class Runtime:
         *,
         route: Route | None = None,
         tools: Mapping[str, Tool] | None = None,
+        servers: Servers | None = None,
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Self:
         """Build and start everything, by the settings where nothing is given. Call it inside the loop that serves."""
         limit_threads()
         chosen = await in_database(choose_route) if route is None else route
         offered = dict(discover() if tools is None else tools)
+        outside = servers or Servers(settings.MCP)
         log = EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())
 
         def route_of(run: Run) -> Route:
             return chosen
 
+        async def tools_of(run: Run) -> Mapping[str, Tool]:
+            return tools_with(offered, await outside.tools_for(run.person_id))
+
         runner = Runner(
             log=log,
-            tools=offered,
+            tools=tools_of,
             profiles=profiles,
             route=route_of,
             max_runs=settings.MAX_RUNS,
             afterwards=Summariser(chosen.small) if chosen.small is not None else None,
         )
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
-        return cls(runner, log, offered, chosen, tasks)
+        return cls(runner, log, offered, outside, chosen, tasks)
 
     async def drain(self, *, seconds: float | None = None) -> None:
         """Take no new runs, let those here finish for a while, end the rest; a second time there is nothing to do."""
@@ -77,6 +84,7 @@ class Runtime:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for strategy in {self.route.strategy, *(spare.strategy for spare in self.route.spares)}:
             await strategy.aclose()
+        await self.servers.aclose()
         await self.log.aclose()
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from chat.mcp.connection import State
+from chat.mcp.servers import Status
 from chat.views.frame import framed
+from chat.views.servers import server_statuses
 from chat.views.starters import is_offline
 from klerai.health import OK, readiness
 from klerai.mail import Console, Folder, Smtp
@@ -35,7 +39,14 @@ def setup(request: HttpRequest) -> HttpResponse:
     working = _parts()
     settable = _settable()
     missing = sum(part.state == "off" for part in settable)
-    context = {"working": working, "settable": settable, "missing": missing, "is_well": all(_is_on(p) for p in working)}
+    context = {
+        "working": working,
+        "servers": [_server(status) for status in server_statuses(request)],
+        "may_test": admin.site.has_permission(request),
+        "settable": settable,
+        "missing": missing,
+        "is_well": all(_is_on(p) for p in working),
+    }
     return framed(request, "setup.html", context)
 
 
@@ -77,6 +88,21 @@ def _search() -> Part:
     return Part("Search", "on", words[settings.EMBEDDER], link="/search/", link_words="Search")
 
 
+def _server(status: Status) -> Part:
+    """An MCP server as this process knows it. It starts with the first question that may use it."""
+    tools = f"{status.tools} tool{'' if status.tools == 1 else 's'}"
+    whose = ", with your own token" if status.is_own else ""
+    match status.state:
+        case State.READY:
+            return Part(status.name, "on", f"{tools}, at {status.where}{whose}. {status.error}".rstrip())
+        case State.STARTING:
+            return Part(status.name, "off", f"Starting, at {status.where}{whose}.")
+        case State.FAILED:
+            return Part(status.name, "failed", f"Not used, at {status.where}{whose}: {status.error}")
+    known = f"{tools} when it was used last" if status.tools else "not started yet"
+    return Part(status.name, "off", f"Resting until a question needs it, at {status.where}{whose}: {known}.")
+
+
 def _settable() -> list[Part]:
     return [
         Part(
@@ -103,12 +129,7 @@ def _settable() -> list[Part]:
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
         ),
-        Part(
-            "Context7",
-            "on" if settings.CONTEXT7.key else "off",
-            "More documentation of products: without a key Context7 answers few questions.",
-            variable="CONTEXT7_API_KEY",
-        ),
+        *_outside(),
         _mail(),
         Part(
             "Redis",
@@ -121,6 +142,35 @@ def _settable() -> list[Part]:
             "on" if not settings.LOCAL_MODE else "off",
             "A PostgreSQL server with pgvector that you look after. Until then KlerAI runs its own.",
             variable="DATABASE_URL",
+        ),
+    ]
+
+
+def _outside() -> list[Part]:
+    return [
+        Part(
+            "Context7",
+            "on" if settings.CONTEXT7.key else "off",
+            "More documentation of products: without a key Context7 answers few questions.",
+            variable="CONTEXT7_API_KEY",
+        ),
+        Part(
+            "Perplexity",
+            "on" if settings.PERPLEXITY_API_KEY else "off",
+            "Answers from the web with their sources, where your documents do not suffice.",
+            variable="PERPLEXITY_API_KEY",
+        ),
+        Part(
+            "GitHub",
+            "on" if settings.MCP.github.token else "off",
+            "Code, issues and pull requests for everybody. Each person may also add a token of their own.",
+            variable="GITHUB_PERSONAL_ACCESS_TOKEN",
+        ),
+        Part(
+            "MCP servers",
+            "on" if settings.MCP.servers else "off",
+            "Tools of your own choice, from a file in the form other clients use.",
+            variable="KLERAI_MCP_SERVERS",
         ),
     ]
 

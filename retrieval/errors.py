@@ -9,6 +9,8 @@ RetrievalError
 ├── UnreadableFile       (what a document's `error` says)
 ├── NoDocumentation
 ├── DocumentationUnavailable
+├── KeywordsRefused
+├── NoSuchWebResult
 └── EmbedderFailed
 """
 
@@ -72,6 +74,22 @@ class NoDocumentation(RetrievalError):
 
 class DocumentationUnavailable(RetrievalError):
     """The documentation cannot be had for now, and no copy of it is here."""
+
+
+class KeywordsRefused(RetrievalError):
+    """Keywords of which some cannot be kept: what is wrong with each, and which would be good."""
+
+    def __init__(self, problems: list[str], guidance: str) -> None:
+        super().__init__(f"{' '.join(problems)} {guidance}")
+        self.problems = problems
+
+
+class NoSuchWebResult(RetrievalError):
+    """An answer of the web that this person does not have."""
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(f"There is no web result “{ref}”.")
+        self.ref = ref
 
 
 class EmbedderFailed(RetrievalError):

@@ -11,6 +11,10 @@ from django.db import models
 from django.db.models import Q
 from pgvector.django import VectorField
 
+from retrieval.web_rows import Keyword as Keyword
+from retrieval.web_rows import KeywordLink as KeywordLink
+from retrieval.web_rows import WebResult as WebResult
+
 DEFAULT_SLUG = "default_kb"
 
 

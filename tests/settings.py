@@ -37,3 +37,5 @@ DATABASES["default"]["OPTIONS"].pop("pool", None)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ACCOUNT_RATE_LIMITS = False
 CONTEXT7 = replace(CONTEXT7, base_url="http://127.0.0.1:9/api")  # nobody is there; a test starts the fake
+# Nobody listens there: a test that means a service outside runs a fake and points these at it.
+PERPLEXITY_BASE_URL = OPEN_METEO_BASE_URL = OPEN_METEO_GEOCODING_BASE_URL = "http://127.0.0.1:9"

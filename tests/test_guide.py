@@ -31,6 +31,7 @@ QUESTIONS = {
     "what does Stop cost": "Stopping an answer",
     "make an API key": "Making a key",
     "change to Voyage": "Changing over to another embedder",
+    "connect my GitHub account": "Connecting your GitHub account",
     "is my conversation private": "Who can see what",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +15,10 @@ from chat.tools.calculator import TOOL as CALCULATOR
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Turn, calls, says
+from tests.harness.calling import told
 from tests.harness.doors import by_key
-from tests.harness.frames import Frame, logged, of_type, run_row
-from tests.harness.soundness import charged, nothing_breaks
+from tests.harness.frames import of_type
+from tests.harness.soundness import nothing_breaks
 from tests.harness.tools import by_name, hangs, raises, says_at_once, tool
 from tests.serving import served, vendor_settings
 
@@ -61,42 +62,6 @@ def workshop(database: object, anthropic_server: AnthropicFake) -> Iterator[str]
 
     with served(start=start, within=override_settings(**vendor_settings(anthropic_server.url))) as url:
         yield url
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A run in which the model made some calls: its events, its results as the model got them, and its receipt."""
-
-    frames: list[Frame]
-    results: list[dict[str, Any]]
-    receipt: dict[str, Any]
-
-    @property
-    def texts(self) -> list[str]:
-        """Each result stands under its ID, in call order."""
-        contents = [result["content"] for result in self.results]
-        marks = [f"[ID:q1-t{number}] " for number in range(1, len(contents) + 1)]
-        assert all(content.startswith(mark) for content, mark in zip(contents, marks, strict=True))
-        return [content.removeprefix(mark) for content, mark in zip(contents, marks, strict=True)]
-
-    @property
-    def items(self) -> list[tuple[str, int]]:
-        return [(line["item"], line["credits"]) for line in self.receipt["lines"]]
-
-
-def told(workshop: str, fake: AnthropicFake, *wanted: Call, **body: Any) -> Told:
-    """Have the model make these calls at once and then answer."""
-    fake.script(calls(*wanted), says("Done."))
-    with nothing_breaks(), by_key(workshop) as alice:
-        frames = alice.events("Use your tools.", **body)
-        assert frames[-1].type == "message_complete", frames[-1].data
-        assert frames == logged(frames[-1].data["receipt"]["run_id"])
-        run = run_row(frames[-1].data["receipt"]["run_id"])
-        assert charged(run) == frames[-1].data["receipt"]["credits"]
-    answered = fake.requests()[1]["body"]["messages"][-1]["content"]
-    results = [block for block in answered if block["type"] == "tool_result"]
-    assert len(results) == len(wanted)
-    return Told(frames, results, frames[-1].data["receipt"])
 
 
 def test_a_tool_that_raises_is_told_in_a_fixed_sentence_without_what_it_said(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -24,6 +24,10 @@ class SmallModel(Protocol):
     def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Awaitable[Structured]: ...
 
 
+def _silent(words: str) -> None:
+    """Nobody listens."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where a tool runs. Tenancy comes from here, never from the arguments."""
@@ -35,6 +39,7 @@ class ToolContext:
     sources: Sources = field(default_factory=Sources)  # the passages found in this run, to be cited by number
     small: SmallModel | None = None  # for picks and rankings, where there is such a model
     seconds: float = 30  # what the call may take; after that it is cut off
+    progress: Callable[[str], None] = _silent  # how far the call is, in a few words for the person
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -13,11 +13,14 @@ from typing import Any, Protocol
 
 import structlog
 
-from chat.events import ToolCallResult, ToolCallStart
+from chat.events import ConfirmationRequired, StatusUpdate, ToolCallResult, ToolCallStart
 from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
 from chat.profiles import Profile
 from chat.tools.attempt import attempt, within
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
+from chat.tools.confirmation import REFUSALS, TOLD, Decision
+from chat.tools.guard import Guard
+from chat.tools.progress import Telling
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
 from klerai.failpoints import failpoint
@@ -40,6 +43,7 @@ class CallEnd(StrEnum):
     DONE = "done"
     FAILED = "failed"
     BLOCKED = "blocked"
+    UNCONFIRMED = "unconfirmed"
     UNPAID = "unpaid"
 
 
@@ -76,7 +80,14 @@ class Toolbox:
     """The tools of one run, with what is left of its limits."""
 
     def __init__(
-        self, tools: Mapping[str, Tool], *, profile: Profile, context: ToolContext, purse: Purse, query_ref: str
+        self,
+        tools: Mapping[str, Tool],
+        *,
+        profile: Profile,
+        context: ToolContext,
+        purse: Purse,
+        query_ref: str,
+        guard: Guard,
     ) -> None:
         self.specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values())
         self.is_spent = False
@@ -86,22 +97,38 @@ class Toolbox:
         self._context = replace(context, results=self._texts)
         self._purse = purse
         self._query_ref = query_ref
+        self._guard = guard
         self._calls = 0
         self._seconds = 0.0
 
-    async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[ToolCallStart | CallDone | ToolResults]:
-        """Yield each call's start, then each end as it comes, and last the results in call order."""
+    async def run(
+        self, calls: Sequence[ToolCall]
+    ) -> AsyncGenerator[ToolCallStart | ConfirmationRequired | StatusUpdate | CallDone | ToolResults]:
+        """Yield each call's start, what waits for the person, how the calls go and each end as it comes; last the
+        results in call order.
+        """
         numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
         for ref, call in numbered:
             yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
         checked = [validate(call, self._tools) for _, call in numbered]
         outcomes: dict[str, CallDone] = {}
+        names = {ref: call.name for ref, call in numbered}
+        async for ref, told in self._guard.ask(list(zip(names, checked, strict=True))):
+            match told:
+                case ConfirmationRequired():
+                    yield told
+                case Decision():
+                    wanted = Wanted(ref, names[ref], "")
+                    outcomes[ref] = self._refused(wanted, CallEnd.UNCONFIRMED, REFUSALS[told], TOLD[told])
         running = await self._admit(numbered, checked, outcomes)
         for done in list(outcomes.values()):
             yield done
-        async for ref, done in self._side_by_side(running):
-            outcomes[ref] = done
-            yield done
+        async for news in self._side_by_side(running):
+            if isinstance(news, CallDone):
+                outcomes[news.record.ref] = news
+            yield news
+        for _, valid in running:
+            self._guard.note(valid.tool)
         yield ToolResults(
             tuple(
                 ToolResult(call.id, call.name, self._texts[ref], outcomes[ref].record.is_ok, ref)
@@ -119,6 +146,8 @@ class Toolbox:
         asking: list[tuple[Wanted, Valid]] = []
         for (ref, call), verdict in zip(numbered, checked, strict=True):
             match verdict:
+                case _ if ref in outcomes:
+                    continue
                 case Refused():
                     wanted = Wanted(ref, call.name, "")
                     outcomes[ref] = self._refused(wanted, CallEnd.BLOCKED, verdict.text, "refused")
@@ -139,16 +168,24 @@ class Toolbox:
             outcomes[wanted.ref] = self._refused(wanted, CallEnd.UNPAID, f"{_UNPAID[fund]} {_ANSWER}", _SHORT[fund])
         return admitted
 
-    async def _side_by_side(self, running: Sequence[tuple[Wanted, Valid]]) -> AsyncGenerator[tuple[str, CallDone]]:
+    async def _side_by_side(self, running: Sequence[tuple[Wanted, Valid]]) -> AsyncGenerator[CallDone | StatusUpdate]:
         started = time.perf_counter()
         limit = self._profile.tool_seconds
         if self._profile.all_tools_seconds is not None:
             limit = min(limit, max(0.0, self._profile.all_tools_seconds - self._seconds))
-        tasks = [asyncio.create_task(self._one(wanted, valid, limit)) for wanted, valid in running]
+        news: asyncio.Queue[StatusUpdate | asyncio.Task[CallDone]] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._one(wanted, valid, limit, news.put_nowait)) for wanted, valid in running]
+        for task in tasks:
+            task.add_done_callback(news.put_nowait)
+        left = len(tasks)
         try:
-            for finished in asyncio.as_completed(tasks):
-                done = await finished
-                yield done.record.ref, done
+            while left:
+                match await news.get():
+                    case StatusUpdate() as update:
+                        yield update
+                    case finished:
+                        left -= 1
+                        yield finished.result()
         finally:
             for task in tasks:
                 task.cancel()
@@ -157,23 +194,23 @@ class Toolbox:
         if self._profile.all_tools_seconds is not None and self._seconds >= self._profile.all_tools_seconds:
             self.is_spent = True
 
-    async def _one(self, wanted: Wanted, valid: Valid, limit: float) -> CallDone:
+    async def _one(self, wanted: Wanted, valid: Valid, limit: float, tell: Callable[[StatusUpdate], None]) -> CallDone:
         started = time.perf_counter()
-        failpoint("before_tool")
-        output = await self._outcome(valid, limit)
-        failpoint("after_tool")
-        duration_ms = round((time.perf_counter() - started) * 1000)
         arguments = shown(valid.arguments)
         label = valid.tool.label(arguments)
+        failpoint("before_tool")
+        output = await self._outcome(valid, limit, Telling(clean(label), tell))
+        failpoint("after_tool")
+        duration_ms = round((time.perf_counter() - started) * 1000)
         match output:
             case ToolOutput(text, summary, reopens, card):
                 return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms, reopens, card)
             case ToolFailure(message):
                 return self._done(wanted, CallEnd.FAILED, label, arguments, message, message, duration_ms)
 
-    async def _outcome(self, valid: Valid, limit: float) -> ToolOutput | ToolFailure:
+    async def _outcome(self, valid: Valid, limit: float, progress: Telling) -> ToolOutput | ToolFailure:
         try:
-            context = replace(self._context, seconds=limit)
+            context = replace(self._context, seconds=limit, progress=progress)
             return await within(limit, attempt(valid.tool, valid.arguments, context))
         except TimeoutError:
             return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)

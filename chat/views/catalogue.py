@@ -12,17 +12,20 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from billing.pricing import price_of
+from chat.mcp.servers import tools_with
 from chat.profiles import PROFILES, Profile, missing_tools
 from chat.tools.base import Tool
 from chat.tools.registry import discover
+from chat.views.servers import server_tools
 
 
 class Tools(APIView):
-    """Every tool registered here, with what a successful call costs."""
+    """Every tool this person's questions may use, with what a successful call costs."""
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        return Response({"results": [tool_json(tool) for tool in discover().values()], "next": None})
+        tools = tools_with(discover(), server_tools(request._request))
+        return Response({"results": [tool_json(tool) for tool in tools.values()], "next": None})
 
 
 class Modes(APIView):

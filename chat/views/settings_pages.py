@@ -19,6 +19,7 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from billing.pricing import BASE
+from chat.models import GitHubToken
 from chat.views.frame import framed, person_of
 from klerai.accounts.email_change import pending_change
 from klerai.accounts.keys import create_key
@@ -34,7 +35,7 @@ MOST_KEYS = 20
 @login_required
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
-    return _page(request)
+    return settings_page(request)
 
 
 @login_required
@@ -51,7 +52,7 @@ def save_ceiling(request: HttpRequest) -> HttpResponse:
     person = person_of(request)
     wanted = request.POST.get("ceiling", "")
     if not (wanted.isdecimal() and len(wanted) < 6):
-        return _page(request, errors={"ceiling_credits": "Write a whole number of credits."})
+        return settings_page(request, errors={"ceiling_credits": "Write a whole number of credits."})
     person.ceiling_credits = int(wanted)
     return _saved(request, person, "ceiling_credits", f"A question costs at most {person.ceiling_credits} credits now.")
 
@@ -65,9 +66,11 @@ def save_time_zone(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"Your day now starts at midnight in {name}.")
             return redirect("settings")
         case TooSoon(again_at):
-            return _page(request, errors={"time_zone": _too_soon(again_at, person)})
+            return settings_page(request, errors={"time_zone": _too_soon(again_at, person)})
         case UnknownZone(name):
-            return _page(request, errors={"time_zone": f"There is no time zone “{name[:40]}”. Choose one of the list."})
+            return settings_page(
+                request, errors={"time_zone": f"There is no time zone “{name[:40]}”. Choose one of the list."}
+            )
 
 
 @login_required
@@ -95,9 +98,9 @@ def make_key(request: HttpRequest) -> HttpResponse:
     """The page that answers is the only one that ever shows the key."""
     person = person_of(request)
     if person.api_keys.filter(is_active=True).count() >= MOST_KEYS:
-        return _page(request, errors={"key": f"You have {MOST_KEYS} keys; that is the most. Revoke one first."})
+        return settings_page(request, errors={"key": f"You have {MOST_KEYS} keys; that is the most. Revoke one first."})
     _, text = create_key(person, request.POST.get("name", "").strip()[:80] or "default")
-    return _page(request, new_key=text)
+    return settings_page(request, new_key=text)
 
 
 @login_required
@@ -109,7 +112,7 @@ def revoke_key(request: HttpRequest, key_id: UUID) -> HttpResponse:
     return redirect("settings")
 
 
-def _page(request: HttpRequest, *, errors: dict[str, str] | None = None, new_key: str = "") -> HttpResponse:
+def settings_page(request: HttpRequest, *, errors: dict[str, str] | None = None, new_key: str = "") -> HttpResponse:
     person = person_of(request)
     changed_at = person.time_zone_changed_at
     free_at = changed_at + CHANGES_EVERY if changed_at else None
@@ -123,6 +126,7 @@ def _page(request: HttpRequest, *, errors: dict[str, str] | None = None, new_key
         "email_change": pending_change(person),
         "second_factor": second_factor_of(person),
         "sessions": sessions_of(person, request),
+        "github": GitHubToken.objects.filter(person=person).first(),
     }
     response = framed(request, "settings/settings.html", context)
     response.status_code = 422 if errors else 200
@@ -142,7 +146,7 @@ def _saved(request: HttpRequest, person: Person, field: str, words: str) -> Http
     except ValidationError as error:
         problem = " ".join(error.messages)
         person.refresh_from_db()
-        return _page(request, errors={field: problem})
+        return settings_page(request, errors={field: problem})
     person.save(update_fields=[field])
     messages.success(request, words)
     return redirect("settings")
