@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import httpx2
 import pytest
 from pytest_django import Settings
 
+from klerai.env import BadSetting, Environment
 from retrieval.docs import Documentation, Form, find_documentation
 from retrieval.documentation.asked import guess
+from retrieval.documentation.service import Context7, context7_settings
 from retrieval.errors import NoDocumentation
 from tests.fakes.context7_library import NEXT_JS
 from tests.fakes.context7_server import Context7Fake, Said
@@ -77,6 +80,15 @@ async def test_text_is_cut_at_its_dashes_in_both_layouts_and_never_inside_code(
         assert matter.text.startswith("### Front matter of a page\n\nA page may begin with")
         whole = "".join(ranked.section.text for ranked in found.sections)
         assert not re.search(r"CODE SNIPPETS|TITLE:|(?i:\nsource:)|===", whole)
+
+
+async def test_the_older_layout_may_tell_one_thing_in_several_languages(context7_fake: Context7Fake) -> None:
+    code = "LANGUAGE: Python\nCODE:\n```\nLANGUAGE: none\n```\n\nLANGUAGE: Go\nCODE:\n```\nfunc main() {}\n```"
+    context7_fake.texts["/vercel/next.js"] = f"TITLE: Both\nDESCRIPTION: Two.\n\nSOURCE: https://a.example/\n\n{code}\n"
+    (only,) = (await find_documentation("Next.js both")).sections
+    assert (only.section.title, only.section.url) == ("Both", "https://a.example/")
+    whole = "### Both\n\nTwo.\n\n```python\nLANGUAGE: none\n```\n\n```go\nfunc main() {}\n```"
+    assert only.section.text == whole
 
 
 async def test_text_in_place_of_json_and_parts_of_no_known_form_are_read_all_the_same(
@@ -146,6 +158,15 @@ async def test_a_model_that_picks_what_is_not_there_or_says_nonsense_is_passed_o
     assert "rank_sections" not in dict(unasked.asked)
 
 
+@pytest.mark.thorough
+async def test_a_model_that_does_not_answer_costs_its_step_and_not_the_look_up(context7_fake: Context7Fake) -> None:
+    async def silent(task: str, material: str, *, form: Form) -> None:
+        await asyncio.Event().wait()
+
+    alone = await find_documentation("Twitter OAuth setup")
+    assert await find_documentation("Twitter OAuth setup", small=silent, seconds=6.6) == alone
+
+
 async def test_a_renamed_product_is_understood_with_a_model_and_without(context7_fake: Context7Fake) -> None:
     alone = await find_documentation("Twitter OAuth setup")
     model = Model({"name_documentation": {"doc_name": "X API", "topic": "OAuth setup"}})
@@ -197,3 +218,23 @@ def test_the_fakes_are_listed_and_one_can_be_started_by_hand() -> None:
         finally:
             started.terminate()
     assert found["results"][0]["id"] == "/vercel/next.js"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"CONTEXT7_API_VERSION": "v3"},
+        {"CONTEXT7_BASE_URL": "context7.com"},
+        {"CONTEXT7_API_KEY": "ключ"},
+        {"KLERAI_DOCS_METRIC": "manhattan"},
+        {"KLERAI_DOCS_RERANK": "maybe"},
+    ],
+)
+def test_nonsense_in_a_setting_is_refused_by_its_name(wrong: dict[str, str]) -> None:
+    (name,) = wrong
+    with pytest.raises(BadSetting, match=name):
+        context7_settings(Environment(wrong))
+
+
+def test_without_settings_it_is_the_service_of_today_without_a_key() -> None:
+    assert context7_settings(Environment({})) == Context7("https://context7.com/api")

@@ -149,6 +149,18 @@ def test_sections_cannot_pretend_to_be_anything_else(
     assert citation["url"] is None
 
 
+def test_without_any_model_the_documentation_is_quoted_with_its_address(
+    server: str, context7_fake: Context7Fake
+) -> None:
+    with nothing_breaks(), by_key(server) as alice:
+        answer = alice.answer("What does the documentation of Next.js say about protecting a route in middleware?")
+        context7_fake.shelves = ()
+        other = alice.answer("What do the docs of Zyzzyva say about their setup?")
+    assert "- Reads the session cookie and redirects to /login when it is missing. [1]" in answer["response"]
+    assert answer["citations"][0]["url"] == f"{MIDDLEWARE}#_snippet_0"
+    assert (answer["credits_used"], other["citations"]) == (15, [])
+
+
 async def test_a_second_question_on_a_library_embeds_only_the_question(
     settings: Settings, context7_fake: Context7Fake, voyage_fake: VoyageFake
 ) -> None:

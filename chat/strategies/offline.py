@@ -22,9 +22,12 @@ MOST_WORDS = 5_000
 CALCULATOR = "calculator"
 WEATHER = "get_weather"
 SEARCHES = ("knowledge_base_search", "rag_search")
+DOCUMENTATION = "retrieve_documentation"
 
 _RESULT_SHOWN = re.compile(r"\*\*(-?[\d.,]*\d)\*\*")
 _COUNT = re.compile(r"\bcount\s+(?:up\s+)?(?:from\s+1\s+)?to\s+(\d{1,4})\b", re.IGNORECASE)
+_DOCUMENTATION = re.compile(r"\b(?:documentation|docs)\b(?!.*\bklerai\b)", re.IGNORECASE | re.DOTALL)
+_CODE = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1`*[ \t]*$", re.MULTILINE | re.DOTALL)
 _WRITE = re.compile(r"\bwrite\b.{0,40}?\b(\d{1,4})\s+(words|lines)\b", re.IGNORECASE | re.DOTALL)
 _FILLER = "These words come from no model. They are here so that you can watch an answer arrive and stop it."
 
@@ -123,6 +126,16 @@ def _look_up(asked: Asked) -> str | Wish | None:
     return quoted(asked.question, numbered_in("\n".join([asked.material, *searched])))
 
 
+def _read_documentation(asked: Asked) -> str | Wish | None:
+    """Quotes the documentation of a product where that is what the question speaks of."""
+    read = [result for call, result in asked.done if call.name == DOCUMENTATION]
+    if read:
+        text = "\n".join(result.text for result in read if result.ok)
+        return quoted(asked.question, numbered_in(_CODE.sub("", text)))
+    is_asked = DOCUMENTATION in asked.tools and _DOCUMENTATION.search(asked.question)
+    return Wish(((DOCUMENTATION, {"query": asked.question[:500]}),)) if is_asked else None
+
+
 def _write_at_length(asked: Asked) -> str | None:
     """A text of the length that was asked for, to watch an answer arrive and to stop it."""
     count = _COUNT.search(asked.question)
@@ -152,7 +165,10 @@ def _introduce(asked: Asked) -> str:
     )
 
 
-SKILLS: tuple[Skill, ...] = (_calculate, _tell_weather, _write_at_length, _look_up, _introduce)
+SKILLS: tuple[Skill, ...] = (
+    *(_calculate, _tell_weather, _write_at_length),
+    *(_read_documentation, _look_up, _introduce),
+)
 
 
 def _worded(call: ToolCall, result: ToolResult) -> str:

@@ -156,11 +156,21 @@ def _as_markdown(body: str) -> str:
                 language = field["value"].strip().lower()
             case "CODE":
                 opening = next(lines, "")
-                bare = opening.strip() == "```" and _LANGUAGE.fullmatch(language)
-                told += [f"```{language}" if bare else opening, *lines]
+                is_bare = opening.strip() == "```" and _LANGUAGE.fullmatch(language)
+                told.append(f"```{language}" if is_bare else opening)
+                told += _code(lines, opening)
             case _:
                 told.append(line)
     return "\n".join(told)
+
+
+def _code(lines: Iterator[str], opening: str) -> Iterator[str]:
+    """What stands behind an opening fence, with the line that closes it."""
+    fence = _FENCE.fullmatch(opening)
+    for line in lines if fence else ():
+        yield line
+        if fence and _closes(line, fence["marks"]):
+            return
 
 
 def _code_section(entry: dict[str, Any]) -> Section:

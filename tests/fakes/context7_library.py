@@ -22,7 +22,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """A library. `state` other than finalized is answered with 202; `moved_to` with 301."""
+    """A library. `state` other than finalized is answered with 202, `moved_to` with 301, `status` with that error."""
 
     id: str
     title: str
@@ -33,6 +33,7 @@ class Shelf:
     words: tuple[str, ...] = ()
     text: tuple[Snippet, ...] = ()
     moved_to: str = ""
+    status: int = 200
 
     def found(self) -> dict[str, Any]:
         """As a search tells it; what is None is left out, as the service does for websites."""
@@ -125,7 +126,16 @@ HALF_READ = Shelf("/acme/half-read", "Half Read", state="processing", words=("ha
 UNREADY = Shelf("/acme/unready", "Unready", words=("unready",))  # a search says finalized, the text is not there yet
 MOVED = Shelf("/acme/old-home", "Old Home", words=("old home",), moved_to="/vercel/next.js")
 RUNAWAY = Shelf("/acme/runaway", "Runaway", words=("runaway",), moved_to="/acme/runaway")
-SHELVES = (NEXT_JS, X_API, TWITTER_TOOLS, HOOK_FORM, REACT, WEBSITE, HALF_READ, UNREADY, MOVED, RUNAWAY)
+EMPTY = Shelf("/acme/blank", "Blank", words=("blank",))
+# For those who start the fake by hand, and ask for a library of that name.
+FAILING = tuple(
+    Shelf(f"/acme/{name}", name.capitalize(), words=(name,), status=status)
+    for name, status in {"limited": 429, "unpaid": 402, "private": 403, "lost": 404, "broken": 503}.items()
+)
+SHELVES = (
+    *(NEXT_JS, X_API, TWITTER_TOOLS, HOOK_FORM, REACT, WEBSITE),
+    *(HALF_READ, UNREADY, MOVED, RUNAWAY, EMPTY, *FAILING),
+)
 
 
 def as_text(snippets: tuple[Snippet, ...]) -> str:

@@ -133,6 +133,8 @@ class Context7Fake:
             return Said(body=self.texts[library])
         if shelf is None:
             return Said(404, {"error": "library_not_found", "message": f'Library "{library}" not found.'})
+        if shelf.status != 200:
+            return fails(shelf.status, **({"Retry_After": "30"} if shelf.status == 429 else {}))
         if shelf.moved_to:
             return Said(301, {"error": "library_redirected", "redirectUrl": shelf.moved_to})
         if shelf.state not in (None, "finalized") or shelf.id == "/acme/unready":
