@@ -23,6 +23,7 @@ logger = structlog.get_logger(__name__)
 IDLE_SECONDS = 300.0
 START_SECONDS = 30.0
 STEADY_SECONDS = 30.0
+LEAST_SECONDS_BETWEEN_LISTS = 0.2
 LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -82,6 +83,8 @@ class Connection:
         self._failures = 0
         self._not_before = 0.0
         self._calling = 0
+        self._is_stale = False
+        self._listing = asyncio.Lock()
         self._is_closed = False
 
     @property
@@ -134,6 +137,7 @@ class Connection:
             await asyncio.wait({owner})
 
     async def _own(self) -> None:
+        self._is_stale = False
         fault: ServerFault | None = None
         ready_at: float | None = None
         try:
@@ -183,6 +187,9 @@ class Connection:
                     case _News.ENDED:
                         raise Ended
                     case _News.CHANGED:
+                        if self._is_stale:
+                            continue  # it will be listed anew anyway
+                        self._is_stale = True
                         work = asyncio.create_task(self._relist(session))
                     case _Call() as call:
                         work = call.work = asyncio.create_task(self._answer(session, call))
@@ -195,6 +202,13 @@ class Connection:
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _relist(self, session: Session) -> None:
+        """One at a time: a server that says again and again that its list has changed is asked now and then."""
+        async with self._listing:
+            self._is_stale = False
+            await self._list_anew(session)
+            await asyncio.sleep(LEAST_SECONDS_BETWEEN_LISTS)
+
+    async def _list_anew(self, session: Session) -> None:
         try:
             async with asyncio.timeout(self._start_seconds):
                 self.tools = await session.tools()
