@@ -19,10 +19,11 @@ from klerai.accounts.models import Person
 from klerai.database import in_database
 
 
-async def ask(runtime: Runtime, person: Person, body: Any) -> Run:
+async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool) -> Run:
     """The run of the question in `body`, started if it is new. Raises Refusal.
 
-    The run does not belong to the caller: it goes on whatever becomes of the door.
+    The run does not belong to the caller: it goes on whatever becomes of the door. `is_attended` says whether somebody
+    stands there who can be asked to confirm what a tool would do.
     """
     question = read_question(body)
     if not runtime.runner.has_room and await in_database(run_of, person, question.run_id) is None:
@@ -32,15 +33,15 @@ async def ask(runtime: Runtime, person: Person, body: Any) -> Run:
             status=503,
             retry_after=5,
         )
-    return await asyncio.shield(_take_in(runtime, person, question))
+    return await asyncio.shield(_take_in(runtime, person, question, is_attended=is_attended))
 
 
-async def _take_in(runtime: Runtime, person: Person, question: Question) -> Run:
+async def _take_in(runtime: Runtime, person: Person, question: Question, *, is_attended: bool) -> Run:
     """Accept and start in one piece: a client who leaves in between would leave a run that nobody conducts."""
     lease = runtime.log.lease_seconds
     accepted = await in_database(accept, person, question, tools=frozenset(runtime.tools), lease_seconds=lease)
     if accepted.is_new:
-        runtime.runner.start(accepted.run, question.message)
+        runtime.runner.start(accepted.run, question.message, is_attended=is_attended)
     return with_words(accepted.run)
 
 

@@ -16,6 +16,7 @@ from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from chat.asking import ask, follow, with_words
+from chat.confirming import confirm, read_answer
 from chat.errors import Refusal
 from chat.eventlog import frame as as_frame
 from chat.events import Logged, RunFailed
@@ -36,7 +37,7 @@ POLICY, TOO_BIG, SIGNED_OUT = 1008, 1009, 4401
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Takes ask, stop and resume; sends the events of the runs it watches. Leaving ends the watching only."""
+    """Takes ask, stop, confirm and resume; sends the events of the runs it watches. Leaving ends the watching only."""
 
     async def connect(self) -> None:
         self.person: Person = self.scope["person"]
@@ -77,12 +78,16 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             match frame.get("type"):
                 case "ask":
-                    await self._watch(await ask(self.runtime, self.person, frame), after=0)
+                    await self._watch(await ask(self.runtime, self.person, frame, is_attended=True), after=0)
                 case "stop":
                     run = await in_database(request_stop, self.person, _run_id(frame))
                     if run is None:
                         raise _nothing_here()
                     self.runtime.runner.stop(run.pk)
+                case "confirm":
+                    answer = read_answer(frame)
+                    if await in_database(confirm, self.person, _run_id(frame), answer) is None:
+                        raise _nothing_here()
                 case "resume":
                     run = await in_database(run_of, self.person, _run_id(frame))
                     if run is None:

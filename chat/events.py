@@ -57,6 +57,17 @@ class ToolCallResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationRequired:
+    """A call waits for the person: `arguments` are exactly those it would run with, and `token` works once."""
+
+    type: ClassVar[str] = "confirmation_required"
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContentReplaced:
     """The whole text of this turn so far; what was streamed before it no longer counts."""
 
@@ -93,6 +104,7 @@ Event = (
     | ContentChunk
     | ToolCallStart
     | ToolCallResult
+    | ConfirmationRequired
     | ContentReplaced
     | Terminal
 )

@@ -16,6 +16,7 @@ from chat.passages import worded
 from chat.profiles import Profile
 from chat.sources import Sources
 from klerai.accounts.models import Person
+from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import RetrievalError
 from retrieval.search import search
 
@@ -101,7 +102,9 @@ async def first_retrieval(
     """Passages to stand beside the question; empty when there are none or nothing could be searched."""
     query = await _self_contained(question, past, small)
     try:
-        found = await search(person, query.text, limit=PASSAGES, more_words=query.more_words)
+        found = await search(
+            person, query.text, limit=PASSAGES, rerank=reranker_by_settings(), more_words=query.more_words
+        )
     except RetrievalError as error:
         logger.warning("first_retrieval_failed", reason=str(error)[:300])
         return ""

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from chat.errors import FaultKind, ModelFault
-from chat.events import ContentChunk, ReasoningChunk, StatusUpdate, ToolCallStart
+from chat.events import ConfirmationRequired, ContentChunk, ReasoningChunk, StatusUpdate, ToolCallStart
 from chat.marks import Unmarking, unmarked
 from chat.memory.results import fold_results
 from chat.messages import ToolResults, Transcript, Usage
@@ -46,7 +46,16 @@ class TurnEnded:
     card: Card
 
 
-Happening = ContentChunk | ReasoningChunk | StatusUpdate | ToolCallStart | CallDone | TurnStarted | TurnEnded
+Happening = (
+    ContentChunk
+    | ReasoningChunk
+    | StatusUpdate
+    | ToolCallStart
+    | ConfirmationRequired
+    | CallDone
+    | TurnStarted
+    | TurnEnded
+)
 
 
 async def run_loop(

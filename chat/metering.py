@@ -140,6 +140,9 @@ class Tab:
             case CallEnd.BLOCKED:
                 note = f"{wanted.name} was not run"
                 return pricing.not_charged("blocked", unit_price=price.credits, ref=wanted.ref, note=note)
+            case CallEnd.UNCONFIRMED:
+                note = f"{wanted.name} was not run: it was not confirmed"
+                return pricing.not_charged("blocked", unit_price=price.credits, ref=wanted.ref, note=note)
             case CallEnd.UNPAID:
                 item, why = _UNPAID[self._unpaid[wanted.ref]]
                 note = f"{wanted.name} {why}"

@@ -129,6 +129,28 @@ class RunEvent(models.Model):
         return f"{self.type} {self.seq}"
 
 
+class Confirmation(models.Model):
+    """A call that waits for its person. Only digests: what it would do stands in the event they were shown."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="confirmations")
+    ref = models.CharField(max_length=40)
+    token_digest = models.CharField(max_length=64)
+    arguments_digest = models.CharField(max_length=64)
+    is_approved = models.BooleanField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "ref"], name="a_call_is_confirmed_once"),
+            models.CheckConstraint(
+                condition=Q(is_approved=None, decided_at=None) | Q(is_approved__isnull=False, decided_at__isnull=False),
+                name="a_decision_has_its_moment",
+            ),
+        ]
+
+
 class Item(models.Model):
     """Something said or found, under the ID the model and the person know it by.
 

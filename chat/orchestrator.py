@@ -27,7 +27,9 @@ from chat.sources import Sources
 from chat.strategies.base import Card, ModelStrategy
 from chat.strategies.small import SmallModel
 from chat.tools.base import Tool, ToolContext
+from chat.tools.confirmation import Confirmer, brings_outside_text
 from chat.tools.executor import CallDone, Toolbox
+from chat.tools.guard import Guard
 from klerai.database import in_database
 
 
@@ -47,20 +49,20 @@ class Route:
 Step = Event | CallDone | Answered
 
 
-async def answer(
-    run: Run,
-    message: str,
-    *,
-    profile: Profile,
-    route: Route,
-    tools: Mapping[str, Tool],
-    tab: Tab,
-    sources: Sources,
-) -> AsyncGenerator[Step]:
-    """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused.
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside a run: its bill, the passages it finds and cites, and who asks its person in between."""
 
-    `sources` is filled with the passages that are found and cited.
-    """
+    tab: Tab
+    sources: Sources
+    confirmer: Confirmer
+
+
+async def answer(
+    run: Run, message: str, *, profile: Profile, route: Route, tools: Mapping[str, Tool], beside: Beside
+) -> AsyncGenerator[Step]:
+    """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused."""
+    tab, sources = beside.tab, beside.sources
     quote = {"at_least": BASE, "at_most": run.ceiling_credits}
     yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
 
@@ -73,7 +75,10 @@ async def answer(
         tab.timings.note_retrieval()
     question = UserMessage(message, aside=moment(run.person.zone), material=material)
     transcript = Transcript(profile.prompt, [*past.messages, question])
-    toolbox = _toolbox(run, tools, profile=profile, tab=tab, sources=sources, small=route.small)
+    guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or _is_tainted(past, tools))
+    context = ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=route.small)
+    mine = offered(tools, profile) if run.has_tools else {}
+    toolbox = Toolbox(mine, profile=profile, context=context, purse=tab, query_ref=run.query_ref, guard=guard)
     words: list[str] = []
     happenings = run_loop(
         transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile, sources=sources
@@ -98,16 +103,9 @@ async def answer(
     yield Answered("".join(words), tuple(sources.cited))
 
 
-def _toolbox(
-    run: Run, tools: Mapping[str, Tool], *, profile: Profile, tab: Tab, sources: Sources, small: SmallModel | None
-) -> Toolbox:
-    return Toolbox(
-        offered(tools, profile) if run.has_tools else {},
-        profile=profile,
-        context=ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=small),
-        purse=tab,
-        query_ref=run.query_ref,
-    )
+def _is_tainted(past: Recalled, tools: Mapping[str, Tool]) -> bool:
+    """Whether results of the past may hold outside text; of a tool that is gone nobody knows."""
+    return any(tools.get(name) is None or brings_outside_text(tools[name]) for name in past.tools)
 
 
 def offered(tools: Mapping[str, Tool], profile: Profile) -> dict[str, Tool]:

@@ -19,6 +19,8 @@ from django.db import OperationalError
 from billing import credits
 from billing.credits import Shortfall
 from billing.pricing import TOOL
+from chat.confirming import AsksPerson
+from chat.deadlines import Deadline
 from chat.endings import INTERNAL, INTERRUPTED, Answered, Bill, Ending, Failed, StoppedByPerson, end_run
 from chat.errors import LeaseLost, ModelFault, ModelRefused
 from chat.eventlog import Channel, EventLog
@@ -26,12 +28,13 @@ from chat.events import Logged
 from chat.intake import shortfall_details
 from chat.metering import Tab
 from chat.models import Run
-from chat.orchestrator import Route, answer
+from chat.orchestrator import Beside, Route, answer
 from chat.profiles import Profile
 from chat.sources import Sources
 from chat.strategies.base import Card
 from chat.strategies.in_order import InOrder
 from chat.tools.base import Tool
+from chat.tools.confirmation import Confirmer
 from chat.tools.executor import CallDone
 from klerai.database import in_database
 from klerai.failpoints import failpoint
@@ -59,6 +62,7 @@ class Live:
     message: str
     channel: Channel
     tab: Tab
+    is_attended: bool
     sources: Sources = field(default_factory=Sources)
     task: asyncio.Task[None] | None = None
     why: Why | None = None
@@ -99,8 +103,8 @@ class Runner:
     def has_room(self) -> bool:
         return self._is_open and len(self._live) < self._max_runs
 
-    def start(self, run: Run, message: str) -> None:
-        """Begin a run that was just taken in, with its question."""
+    def start(self, run: Run, message: str, *, is_attended: bool) -> None:
+        """Begin a run that was just taken in, with its question; `is_attended` if its person can be asked."""
         tab = Tab(run.person, run_key=run.pk, query_ref=run.query_ref, ceiling=run.ceiling_credits)
         channel = Channel(
             run,
@@ -108,7 +112,7 @@ class Runner:
             on_stop=lambda: self._cancel(run.pk, Why.STOP),
             on_broken=lambda: self._cancel(run.pk, Why.BROKEN),
         )
-        live = Live(run, message, channel, tab)
+        live = Live(run, message, channel, tab, is_attended)
         self._live[run.pk] = live
         self._log.open(channel)
         live.task = asyncio.create_task(self._conduct(live), name=f"run {run.run_id}")
@@ -160,9 +164,10 @@ class Runner:
         profile = self._profiles[live.run.mode]
         seconds = profile.deadline_seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as timer:
+                confirmer = AsksPerson(live.run.pk, Deadline(timer), live.is_attended)
                 asked = replace(route, strategy=models, card=models.card, spares=())
-                return await self._answer(live, asked, profile)
+                return await self._answer(live, asked, profile, confirmer)
         except TimeoutError:
             return Failed(
                 "deadline_exceeded",
@@ -186,17 +191,11 @@ class Runner:
             logger.exception("run_broke")
             return INTERNAL
 
-    async def _answer(self, live: Live, route: Route, profile: Profile) -> Ending:
+    async def _answer(self, live: Live, route: Route, profile: Profile, confirmer: Confirmer) -> Ending:
         ending: Ending = INTERNAL
-        steps = answer(
-            live.run,
-            live.message,
-            profile=profile,
-            route=route,
-            tools=await self._tools(live.run) if live.run.has_tools else {},
-            tab=live.tab,
-            sources=live.sources,
-        )
+        beside = Beside(live.tab, live.sources, confirmer)
+        tools = await self._tools(live.run) if live.run.has_tools else {}
+        steps = answer(live.run, live.message, profile=profile, route=route, tools=tools, beside=beside)
         async with aclosing(steps) as happenings:
             async for step in happenings:
                 match step:

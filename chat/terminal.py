@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.console import Console
@@ -50,6 +51,11 @@ class Terminal:
             case RunFailed.type:
                 self._note(data["message"])
                 self._receipt(data["receipt"])
+
+    def ask(self, name: str, arguments: dict[str, Any]) -> bool:
+        """Whether the person lets the call run, with exactly these arguments."""
+        self._note(f"{name} waits for you. It would run with:\n{json.dumps(arguments, indent=2, ensure_ascii=False)}")
+        return input("Send this once? [y/N] ").strip().lower() in ("y", "yes")
 
     def _sources(self, citations: list[dict[str, Any]]) -> None:
         for citation in citations:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from chat.models import Item, Run
 from chat.queries import branch_to, items_of
 
 RECALLED = (Item.Kind.QUERY, Item.Kind.TOOL, Item.Kind.RESPONSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question a run answers: its ID, and whether anything of it may be kept."""
+
+    ref: str
+    is_temporary: bool
+
+
+def question_of(run_key: UUID) -> Asked:
+    run = Run.objects.only("number", "is_temporary").get(pk=run_key)
+    return Asked(run.query_ref, run.is_temporary)
 
 
 def item_on_branch(run_key: UUID, ref: str) -> Item | None:

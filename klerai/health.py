@@ -71,6 +71,6 @@ def _migrations() -> str:
 
 
 def _worker() -> str:
-    """Procrastinate's workers report every 10 s."""
+    """Procrastinate's workers report every few seconds."""
     is_there = ProcrastinateWorker.objects.filter(last_heartbeat__gte=timezone.now() - WORKER_SEEN_WITHIN).exists()
     return OK if is_there else "No worker was seen lately: mail and other jobs wait. Start “manage.py worker”."

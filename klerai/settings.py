@@ -18,6 +18,7 @@ from klerai.accounts.addresses import trusted_networks
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
 from klerai.mail import mail_settings
+from retrieval.documentation.service import context7_settings
 from retrieval.embedders.kinds import VOYAGE_MODELS, chosen_embedder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -150,9 +151,7 @@ if REDIS_URL:
 
 # People
 AUTH_USER_MODEL = "accounts.Person"
-AUTHENTICATION_BACKENDS = [
-    "allauth.account.auth_backends.AuthenticationBackend",
-]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -256,21 +255,14 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Ask, watch, and read the receipt.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
+    **dict.fromkeys(("SWAGGER_UI_DIST", "SWAGGER_UI_FAVICON_HREF", "REDOC_DIST"), "SIDECAR"),
 }
 
 # Runs and models
 LEASE_SECONDS = env.whole("KLERAI_LEASE_SECONDS", 30, at_least=1)
 DRAIN_SECONDS = env.whole("KLERAI_DRAIN_SECONDS", 30)
 MAX_RUNS = env.whole("KLERAI_MAX_RUNS", 200, at_least=1)
-STRATEGIES = {
-    "auto": "auto",
-    "anthropic": "anthropic",
-    "offline": "offline",
-}
-STRATEGY = env.choice("KLERAI_STRATEGY", "auto", STRATEGIES)
+STRATEGY = env.choice("KLERAI_STRATEGY", "auto", ("auto", "anthropic", "offline"))
 ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
 ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")
@@ -290,10 +282,18 @@ VOYAGE_MODEL = env.choice("VOYAGE_MODEL", "voyage-3-large", VOYAGE_MODELS)
 GEMINI_API_KEY = env.secret("GEMINI_API_KEY")
 GEMINI_BASE_URL = env.url("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
 OLLAMA_BASE_URL = env.url("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
+CONTEXT7 = context7_settings(env)
 
 # Searching. How soon another occurrence of a word counts less, and how much a passage's length counts.
 BM25_K1 = env.number("BM25_K1", 1.5, at_least=0, at_most=10)
 BM25_B = env.number("BM25_B", 0.75, at_least=0, at_most=1)
+SEARCH_FUSION = env.choice("SEARCH_FUSION", "convex", ("convex", "reciprocal_rank"))
+
+# Tools that ask outside. Perplexity's are there with a key; the weather needs none.
+PERPLEXITY_API_KEY = env.secret("PERPLEXITY_API_KEY")
+PERPLEXITY_BASE_URL = env.url("PERPLEXITY_BASE_URL", "https://api.perplexity.ai")
+OPEN_METEO_BASE_URL = env.url("OPEN_METEO_BASE_URL", "https://api.open-meteo.com")
+OPEN_METEO_GEOCODING_BASE_URL = env.url("OPEN_METEO_GEOCODING_BASE_URL", "https://geocoding-api.open-meteo.com")
 
 LOGGING_CONFIG = "klerai.logs.configure"
 LOGGING = {"json": not (LOCAL_MODE or DEBUG)}

@@ -120,7 +120,7 @@ def _settable() -> list[Part]:
         Part(
             "Gemini",
             "on" if settings.GEMINI_API_KEY else "off",
-            "Passages found by Google's vectors, where there is no Voyage key.",
+            "Passages found by Google’s vectors, where there is no Voyage key.",
             variable="GEMINI_API_KEY",
         ),
         Part(
@@ -148,6 +148,18 @@ def _settable() -> list[Part]:
 
 def _outside() -> list[Part]:
     return [
+        Part(
+            "Context7",
+            "on" if settings.CONTEXT7.key else "off",
+            "More documentation of products: without a key Context7 answers few questions.",
+            variable="CONTEXT7_API_KEY",
+        ),
+        Part(
+            "Perplexity",
+            "on" if settings.PERPLEXITY_API_KEY else "off",
+            "Answers from the web with their sources, where your documents do not suffice.",
+            variable="PERPLEXITY_API_KEY",
+        ),
         Part(
             "GitHub",
             "on" if settings.MCP.github.token else "off",

@@ -7,6 +7,10 @@ RetrievalError
 ├── NameRefused
 ├── FileTooLarge
 ├── UnreadableFile       (what a document's `error` says)
+├── NoDocumentation
+├── DocumentationUnavailable
+├── KeywordsRefused
+├── NoSuchWebResult
 └── EmbedderFailed
 """
 
@@ -62,6 +66,30 @@ class FileTooLarge(RetrievalError):
 
 class UnreadableFile(RetrievalError):
     """A file that cannot be read, and why, in a sentence."""
+
+
+class NoDocumentation(RetrievalError):
+    """No library has this name, or what is wanted of it is not in its documentation; other words may find it."""
+
+
+class DocumentationUnavailable(RetrievalError):
+    """The documentation cannot be had for now, and no copy of it is here."""
+
+
+class KeywordsRefused(RetrievalError):
+    """Keywords of which some cannot be kept: what is wrong with each, and which would be good."""
+
+    def __init__(self, problems: list[str], guidance: str) -> None:
+        super().__init__(f"{' '.join(problems)} {guidance}")
+        self.problems = problems
+
+
+class NoSuchWebResult(RetrievalError):
+    """An answer of the web that this person does not have."""
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(f"There is no web result “{ref}”.")
+        self.ref = ref
 
 
 class EmbedderFailed(RetrievalError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from django.db.models import F, Max, Min
 from django.db.models.functions import Length, Substr
@@ -77,13 +76,18 @@ def place_of(document: Document, position: int) -> Heading | None:
     return None if found is None else Heading(found[0], found[0].count(SECTION_JOINT), found[1], found[2])
 
 
-def outline_of(document: Document) -> list[Heading]:
-    """The headings in the order of the text, as far as they are known; for a document without any, its pages."""
+def outline_of(document: Document, *, near: int = 0) -> list[Heading]:
+    """The headings in the order of the text, as far as they are known; for a document without any, its pages.
+
+    Of very many those around `near`.
+    """
     if document.media_type == MARKDOWN and _length(document) <= MOST_SCANNED:
-        found = _markdown_headings(_characters(document, 0, MOST_SCANNED))
+        found = list(_markdown_headings(_characters(document, 0, MOST_SCANNED)))
     else:
-        found = _chunk_headings(document)
-    return list(islice(found, MOST_HEADINGS))
+        found = list(_chunk_headings(document))
+    here = sum(heading.start <= near for heading in found)
+    first = max(0, min(here - MOST_HEADINGS // 2, len(found) - MOST_HEADINGS))
+    return found[first : first + MOST_HEADINGS]
 
 
 def _markdown_headings(text: str) -> Iterator[Heading]:

@@ -46,7 +46,7 @@ class ConvexCombination:
     shifted by one. Never far below the better leg (Bruch, Gai and Ingber, arXiv 2210.11934).
     """
 
-    keyword_weight: float = 0.55
+    keyword_weight: float = 0.5
 
     @property
     def sql(self) -> str:
@@ -61,3 +61,4 @@ class ConvexCombination:
 
 RECIPROCAL_RANK: Fusion = ReciprocalRank()
 CONVEX: Fusion = ConvexCombination()
+FUSIONS = {"convex": CONVEX, "reciprocal_rank": RECIPROCAL_RANK}

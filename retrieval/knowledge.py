@@ -59,6 +59,16 @@ def documents_in(person: Person | None, slug: str = DEFAULT_SLUG) -> QuerySet[Do
     return Document.objects.filter(knowledge_base__in=searched(person, slug))
 
 
+def documents_listed(person: Person | None, slug: str = DEFAULT_SLUG) -> QuerySet[Document]:
+    """The documents that stand in `slug` itself: of `default_kb`, in the person's own and in the shared one.
+
+    Raises NoSuchKnowledgeBase.
+    """
+    if slug == DEFAULT_SLUG:
+        return documents_of(person).filter(knowledge_base__slug=slug)
+    return documents_in(person, slug)
+
+
 def document_of(person: Person | None, document_id: UUID) -> Document:
     """Raises NoSuchDocument."""
     found = documents_of(person).filter(pk=document_id).select_related("knowledge_base").first()

@@ -11,6 +11,10 @@ from django.db import models
 from django.db.models import Q
 from pgvector.django import VectorField
 
+from retrieval.web_rows import Keyword as Keyword
+from retrieval.web_rows import KeywordLink as KeywordLink
+from retrieval.web_rows import WebResult as WebResult
+
 DEFAULT_SLUG = "default_kb"
 
 
@@ -34,7 +38,7 @@ class KnowledgeBase(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.pk)  # logs and the admin say it: no name of anybody's
 
 
 class Document(models.Model):
@@ -82,7 +86,7 @@ class Document(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title
+        return str(self.pk)
 
     @property
     def note(self) -> str:
@@ -206,4 +210,55 @@ class CachedVector(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["embedder", "sha256"], name="cached_vector_is_unique"),
+        ]
+
+
+class LibrarySearch(models.Model):
+    """What a search for a library's name found; the key is a hash of the name."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    libraries = models.JSONField()
+    fetched_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["fetched_at"], name="library_search_by_age"),
+        ]
+
+
+class LibraryText(models.Model):
+    """Documentation of a library on a topic: its sections and, a line each, their terms; the key is a hash of both.
+
+    `digest` is a hash of the words, under which the vectors stand; `left_out` counts sections beyond the budget.
+    """
+
+    key = models.CharField(max_length=64, primary_key=True)
+    library = models.CharField(max_length=300)
+    sections = models.JSONField()
+    terms = models.TextField()
+    digest = models.CharField(max_length=64)
+    left_out = models.PositiveIntegerField(default=0)
+    fetched_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["library"], name="library_text_of_a_library"),
+            models.Index(fields=["fetched_at"], name="library_text_by_age"),
+        ]
+
+
+class LibraryVectors(models.Model):
+    """The vectors of a library text's sections by one embedder, packed in their order as little-endian float32."""
+
+    digest = models.CharField(max_length=64)
+    embedder = models.CharField(max_length=80)
+    vectors = models.BinaryField()
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["digest", "embedder"], name="library_vectors_are_unique"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["made_at"], name="library_vectors_by_age"),
         ]

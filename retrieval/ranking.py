@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from klerai.accounts.models import Person
 from klerai.database import in_database
 from retrieval.analysis import terms
-from retrieval.fusion import CONVEX
+from retrieval.fusion import FUSIONS
 from retrieval.passages import Found, Passage, Ranks, Scores
 from retrieval.query_vectors import query_vectors
 from retrieval.scope import Scope, scope_of
 from retrieval.statement import VectorLeg, statement
 
-# For this statement alone. Compiling it costs more than running it, and so does sharing it out among processes.
-_SETTINGS = """
+# For this statement alone. Compiling it costs more than running it, and so does sharing it out among processes. One
+# plan serves all scopes, and may not take what is in one knowledge base for all there is.
+SETTINGS = """
 SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
     set_config('work_mem', '32MB', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+    set_config('enable_seqscan', 'off', true),
     set_config('hnsw.ef_search', '100', true), set_config('hnsw.iterative_scan', 'strict_order', true)
 """
 
@@ -43,11 +46,13 @@ async def rank(person: Person | None, query: str, *, knowledge_base: str, most: 
 
 
 def _passages(scope: Scope, query: str, more_words: str, legs: Sequence[VectorLeg], most: int) -> tuple[Passage, ...]:
+    fusion = FUSIONS[settings.SEARCH_FUSION]
     lexemes, added = frozenset(terms(query)), frozenset(terms(more_words))
-    text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=CONVEX, shown=most)
-    with transaction.atomic(), connection.cursor() as cursor, connection.connection.pipeline():
-        cursor.execute(_SETTINGS)
-        cursor.execute(text, parameters)
+    text, parameters = statement(scope.ids, lexemes, legs, added=added, fusion=fusion, shown=most)
+    with connection.cursor() as cursor:
+        with connection.connection.pipeline(), transaction.atomic():
+            cursor.execute(SETTINGS)
+            cursor.execute(text, parameters)
         rows = cursor.fetchall()
     return tuple(_passage(row) for row in rows)
 

@@ -10,6 +10,8 @@ from retrieval.knowledge import searched
 from retrieval.models import KeywordStatistics
 from retrieval.vector_index import count_windows
 
+FEW_CHUNKS = 2_000  # whose windows are never worth counting
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -52,4 +54,4 @@ def scope_of(person: Person | None, slug: str) -> Scope:
 
 
 def _are_compared(embedder: str, ids: list[UUID], *, chunks: int) -> bool:
-    return not embedder or count_windows(embedder, ids, chunks=chunks).are_compared
+    return not embedder or chunks <= FEW_CHUNKS or count_windows(embedder, ids, chunks=chunks).are_compared

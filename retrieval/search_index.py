@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -23,6 +23,7 @@ class Hit:
 
     position: int
     score: float
+    seen: Seen | None = field(default=None, compare=False)  # by the legs, where there are some
 
 
 class SearchIndex(Protocol):
@@ -42,13 +43,22 @@ class KeywordIndex:
     """BM25 over the same terms as in the database. Texts without a word of the query are no hits."""
 
     def __init__(self, texts: Sequence[str], *, k1: float = 1.5, b: float = 0.75) -> None:
-        corpus = [terms(text) for text in texts]
-        self._bm25 = _bm25(corpus, k1=k1, b=b) if any(corpus) else None
+        self._corpus: Sequence[Sequence[str]] = [terms(text) for text in texts]
+        self._k1, self._b = k1, b
+
+    @classmethod
+    def of_terms(cls, corpus: Sequence[Sequence[str]], *, k1: float = 1.5, b: float = 0.75) -> Self:
+        """Over texts whose terms are known already, which is most of the work."""
+        index = cls((), k1=k1, b=b)
+        index._corpus = corpus
+        return index
 
     async def search(self, query: str, *, limit: int) -> list[Hit]:
-        if self._bm25 is None:
+        wanted = list(dict.fromkeys(terms(query)))
+        bm25 = _bm25(self._corpus, wanted, k1=self._k1, b=self._b)
+        if bm25 is None:
             return []
-        scores = np.asarray(self._bm25.get_scores(list(dict.fromkeys(terms(query)))))
+        scores = np.asarray(bm25.get_scores(wanted))
         return [hit for hit in _best(scores, limit) if hit.score > 0]
 
 
@@ -99,7 +109,7 @@ class HybridIndex:
             keyword_rank, keyword_score = keyword.get(position, (None, None))
             vector_rank, cosine = vector.get(position, (None, None))
             seen = Seen(keyword_rank, vector_rank, keyword_score, cosine)
-            hits.append(Hit(position, self._fusion.score(seen, best_keyword_score=best)))
+            hits.append(Hit(position, self._fusion.score(seen, best_keyword_score=best), seen))
         return sorted(hits, key=lambda hit: (-hit.score, hit.position))[:limit]
 
 
@@ -108,11 +118,18 @@ def _best(scores: NDArray[Any], limit: int) -> list[Hit]:
     return [Hit(int(position), float(scores[position])) for position in order]
 
 
-def _bm25(corpus: list[list[str]], *, k1: float, b: float) -> Any:
+def _bm25(corpus: Sequence[Sequence[str]], wanted: Sequence[str], *, k1: float, b: float) -> Any:
+    """The package's index of the wanted terms alone, which is all that a question asks of it; None if none occurs."""
     from rank_bm25 import BM25Okapi
 
-    index = BM25Okapi(corpus, k1=k1, b=b)
-    having = Counter(term for text in corpus for term in set(text))
+    asked = set(wanted)
+    kept = [[term for term in text if term in asked] for text in corpus]
+    having = Counter(term for text in kept for term in set(text))
+    if not having:
+        return None
+    index = BM25Okapi(kept, k1=k1, b=b)
+    index.doc_len = [len(text) for text in corpus]
+    index.avgdl = sum(index.doc_len) / len(corpus)
     # The package's own weight of a term in more than half of the texts is negative.
     index.idf = {term: math.log1p((len(corpus) - count + 0.5) / (count + 0.5)) for term, count in having.items()}
     return index

@@ -12,6 +12,7 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from klerai.database import in_database
+from retrieval.documentation.copies import forget_old
 from retrieval.embedders.caching import forget_unused
 from retrieval.ingestion.guide import pages, store_guide
 from retrieval.ingestion.pipeline import UNFINISHED, embed_later, fail, process
@@ -79,6 +80,13 @@ async def load_user_guide() -> None:
 def forget_unused_vectors(timestamp: int) -> None:
     """Once a night, so that the cache holds what is still read."""
     logger.info("vectors_forgotten", count=forget_unused())
+
+
+@app.periodic(cron="41 3 * * *", periodic_id="forget-old-documentation")
+@app.task(queueing_lock="forget-old-documentation")
+def forget_old_documentation(timestamp: int) -> None:
+    """Once a night: copies that are too old to stand in for anything."""
+    logger.info("documentation_forgotten", count=forget_old())
 
 
 @app.task(name="remove_old_vectors")

@@ -11,9 +11,12 @@ from pytest_django import DjangoDbBlocker
 from tests.database import OpenConnections, made_for_this_process
 from tests.fakes.anthropic import anthropic_fake as anthropic_fake
 from tests.fakes.anthropic import anthropic_server as anthropic_server
+from tests.fakes.context7 import context7_fake as context7_fake
 from tests.fakes.embedding import gemini_fake as gemini_fake
 from tests.fakes.embedding import ollama_fake as ollama_fake
 from tests.fakes.embedding import voyage_fake as voyage_fake
+from tests.fakes.web import open_meteo_fake as open_meteo_fake
+from tests.fakes.web import perplexity_fake as perplexity_fake
 from tests.harness.scenario import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.harness.scenario import pytest_terminal_summary as pytest_terminal_summary
 from tests.harness.scenario import scenario as scenario

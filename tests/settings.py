@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from klerai.postgres import APP, EmbeddedServer
@@ -29,9 +30,12 @@ os.environ.setdefault("SECRET_KEY", "only-for-tests-" + "x" * 40)
 os.environ.setdefault("KLERAI_STRATEGY", "offline")
 
 from klerai.settings import *
-from klerai.settings import DATABASES
+from klerai.settings import CONTEXT7, DATABASES
 
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]
 DATABASES["default"]["OPTIONS"].pop("pool", None)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ACCOUNT_RATE_LIMITS = False
+CONTEXT7 = replace(CONTEXT7, base_url="http://127.0.0.1:9/api")  # nobody is there; a test starts the fake
+# Nobody listens there: a test that means a service outside runs a fake and points these at it.
+PERPLEXITY_BASE_URL = OPEN_METEO_BASE_URL = OPEN_METEO_GEOCODING_BASE_URL = "http://127.0.0.1:9"

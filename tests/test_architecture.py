@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("chat.wiring",),
     ("chat.runner", "chat.sweeper", "chat.mcp"),
-    ("chat.intake", "chat.endings", "chat.orchestrator"),
+    ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
     ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
@@ -41,6 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.redis_wakeups",
         "chat.markdown_blocks",
         "chat.passages",
+        "chat.web_passages",
     ),
     (
         "chat.messages",
@@ -70,8 +71,8 @@ APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory",
 FACES = {
     "billing": {"credits", "pricing", "plans", "audit", "errors"},
     "retrieval": {
-        *("search", "docs", "embedders", "knowledge", "passages", "ingestion", "errors"),
-        *("bases", "contents", "extracts", "emphasis"),
+        *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
+        *("bases", "contents", "extracts", "emphasis", "web_results"),
     },
 }
 PURE = (
@@ -97,6 +98,21 @@ SDKS = {
 
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+# What can open a connection, and who uses it. Beside the door and the SDKs these are those who listen, and those who
+# name the errors of an SDK.
+NETWORKS = {
+    "httpcore2": {"klerai.http"},
+    "aiohttp": {"retrieval.embedders.voyage"},
+    "socket": {"klerai.http", "klerai.instance", "klerai.serving"},
+    **{name: set() for name in ("httpx", "httpcore", "requests", "urllib3", "urllib.request", "http.client")},
+    **{name: set() for name in ("websockets", "websocket", "smtplib", "ftplib", "telnetlib", "pycurl")},
+}
+CONNECTS = {
+    *("AsyncClient", "Client", "AsyncHTTPTransport", "HTTPTransport", "request", "stream"),
+    *("get", "options", "head", "post", "put", "patch", "delete"),
+}
 
 
 @cache
@@ -204,6 +220,39 @@ def test_the_vocabulary_of_the_chat_knows_no_framework(module: str) -> None:
 def test_an_sdk_is_imported_in_one_file(sdk: str) -> None:
     users = {module for module in sources() if any(is_under(target, sdk) for target in imports_of(module))}
     assert users == SDKS[sdk]
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_only_the_door_outwards_and_the_files_of_sdks_open_connections(network: str) -> None:
+    users = {module for module in sources() if any(is_under(target, network) for target in imports_of(module))}
+    assert users == NETWORKS[network]
+
+
+def test_clients_are_made_by_the_door_outwards() -> None:
+    """Others may take one from it and name httpx2's types and errors."""
+    makers = set()
+    for module, file in sources().items():
+        if not any(is_under(target, "httpx2") for target in imports_of(module)):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="httpx2"), attr=name)) if name in CONNECTS:
+                    makers.add(module)
+                case ast.ImportFrom(module="httpx2"):
+                    makers.add(module)
+    assert makers == {"klerai.http"}
+
+
+def test_nobody_opens_a_bare_connection() -> None:
+    bare = {"open_connection", "create_connection", "open_unix_connection", "create_datagram_endpoint"}
+    users = {
+        module
+        for module, file in sources().items()
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute | ast.Name)
+        and (node.attr if isinstance(node, ast.Attribute) else node.id) in bare
+    }
+    assert not users
 
 
 def test_a_module_has_one_noun_and_fits_in_300_lines() -> None:

@@ -50,7 +50,8 @@ def sent(fake: AnthropicFake) -> list[str]:
 
 def test_an_answer_cites_its_passages_in_order_of_first_use(library: str, anthropic_fake: AnthropicFake) -> None:
     anthropic_fake.script(
-        calls(Call("knowledge_base_search", {"query": "hotel Vienna"}), SEARCH),
+        calls(Call("knowledge_base_search", {"query": "hotel Vienna"})),
+        calls(SEARCH),
         says("Leave is thirty days [2]. Hotels cost 140 euros in Vienna [1][9]. That is all [2]."),
     )
     with nothing_breaks(), by_key(library) as alice:

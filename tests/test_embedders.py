@@ -282,6 +282,8 @@ def test_a_knowledge_base_finds_its_embedder_by_name(voyage_fake: VoyageFake, se
         assert embedder.name == name
     for name in ("gemini/gemini-embedding-001/768", "voyage/voyage-3.5/512", "wordllama/other/64", "", "word/x/y"):
         assert embedder_named(name) is None
+    settings.EMBEDDER = "none"
+    assert embedder_named("wordllama/l2_supercat/256") is None
 
 
 def test_the_settings_say_which_embedder_and_reranker_there_is(settings: Settings) -> None:

@@ -104,6 +104,7 @@ def test_what_is_unchanged_is_left_and_what_changed_is_replaced(
 
 def test_a_corpus_is_a_document_a_line(alice: Person, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"id": f"d{number}", "title": f"Title {number}", "text": prose(30, f"x{number}")} for number in range(300)]
+    rows[9]["title"] = "Input/output\n\u202etables"
     path = corpus(
         tmp_path / "c.jsonl", *rows, {"id": "own", "title": "Own", "text": "# Own\n\n## Deep\n\n" + prose(80)}
     )
@@ -112,6 +113,7 @@ def test_a_corpus_is_a_document_a_line(alice: Person, tmp_path: Path, capsys: py
     assert (len(found), found["d7"].title, found["d7"].text) == (301, "Title 7", prose(30, "x7"))
     assert sections_of(found["d7"]) == ["Title 7"]
     assert sections_of(found["own"]) == ["Own › Deep"]
+    assert found["d9"].title == sections_of(found["d9"])[0] == "Input/output tables"
     capsys.readouterr()
 
     rows[7]["text"], rows[8]["title"] = prose(20, "herons"), "Another"
@@ -150,7 +152,7 @@ def test_the_later_of_two_rows_with_one_id_wins(alice: Person, tmp_path: Path) -
 
 
 def test_a_corpus_that_was_killed_half_way_is_whole_after_a_second_run(alice: Person, tmp_path: Path) -> None:
-    rows = [{"id": f"d{number}", "title": "", "text": prose(30, f"x{number}")} for number in range(300)]
+    rows = [{"id": f"d{number}", "title": "", "text": prose(30, f"x{number}")} for number in range(260)]
     path = corpus(tmp_path / "c.jsonl", *rows)
     killed = run_command(
         "ingest", str(path), "--kb", "docs", "--user", alice.email, KLERAI_FAILPOINT="corpus_batch_stored"
@@ -180,5 +182,6 @@ def test_bad_usage_is_refused(arguments: list[str]) -> None:
     assert refused.value.returncode in {1, 2}
 
 
+@pytest.mark.thorough
 def test_bad_usage_exits_with_2(database: object) -> None:
     assert run_command("ingest", "no-such-file").returncode == 2

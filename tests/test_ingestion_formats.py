@@ -145,8 +145,8 @@ def test_one_damaged_byte_does_not_spoil_the_others(alice: Person) -> None:
     assert "größer" in ready(alice, "long.txt", ("größer " * 500).encode() + b"\xff end").text
 
 
-@pytest.mark.parametrize("name", ["letter.docx", "../x.exe"])
-def test_the_content_decides_what_a_file_is(alice: Person, name: str) -> None:
+def test_the_content_decides_what_a_file_is(alice: Person) -> None:
+    name = "letter.csv"
     assert ready(alice, name, pdf_file([prose(30)])).media_type == "application/pdf"
     assert ready(alice, name, word_file()).media_type.endswith("wordprocessingml.document")
     assert ready(alice, name, f"<!DOCTYPE html><h1>Plans</h1>{prose(20)}").media_type == "text/html"

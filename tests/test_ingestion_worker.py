@@ -36,8 +36,8 @@ async def work():
         await own.run_worker_async(queues=["{QUEUE}"], wait=False, install_signal_handlers=False, listen_notify=False)
 asyncio.run(work())
 """
-SOON_KILLED = ["ingestion_embedding", "ingestion_shown_uncommitted"]
-KILLED_ELSEWHERE = ["ingestion_begun", "ingestion_read", "ingestion_embedded", "ingestion_shown"]
+SOON_KILLED = ["ingestion_shown_uncommitted"]
+KILLED_ELSEWHERE = ["ingestion_embedding", "ingestion_begun", "ingestion_read", "ingestion_embedded", "ingestion_shown"]
 
 
 @pytest.fixture

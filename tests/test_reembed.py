@@ -15,17 +15,19 @@ from django.core.management import CommandError, call_command
 from django.db.models import Count, OuterRef, Subquery
 from pytest_django import Settings
 
+from klerai.accounts.models import Person
 from klerai.database import in_database
 from retrieval.embedders.asking import Patience
 from retrieval.embedders.voyage import Voyage
 from retrieval.embedders.wordllama import NAME as WORDLLAMA
 from retrieval.embedders.wordllama import WordLlama
-from retrieval.models import Document, KnowledgeBase, Window
+from retrieval.models import DEFAULT_SLUG, Document, KnowledgeBase, Window
 from retrieval.reembedding import reembed
-from retrieval.tasks import remove_old_vectors
+from retrieval.tasks import embed_what_lacks_vectors, remove_old_vectors
 from retrieval.window_vectors import fill_windows
+from tests.documents import taken_in
 from tests.fakes.embedding import KEY
-from tests.fakes.embedding_server import OK, Step
+from tests.fakes.embedding_server import OK, Answer, Seen, Step, running
 from tests.fakes.voyage_server import VoyageFake
 from tests.knowledge_rows import add_document, chunk_ids, make_knowledge_base, windows_by
 from tests.people import make_person
@@ -126,8 +128,10 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(by_wordllama: Knowledg
     keys = {"VOYAGE_API_KEY": KEY, "VOYAGE_BASE_URL": f"{voyage_fake.url}/v1"}
     command = [sys.executable, "manage.py", "reembed", by_wordllama.slug, "--embedder", "voyage"]
     with subprocess.Popen(command, cwd=REPOSITORY, env=command_environment(**keys)) as process:
-        wait_until(lambda: len(voyage_fake.requests) == 3 or process.poll() is not None, what="the third request")
-        process.kill()
+        try:
+            wait_until(lambda: len(voyage_fake.requests) == 3, what="the third request", seconds=60)
+        finally:
+            process.kill()
     kept = windows_by(by_wordllama)
     assert kept == {WORDLLAMA: 250, VOYAGE: 200}
     voyage_fake.reset()
@@ -165,6 +169,30 @@ async def test_what_comes_in_before_the_switch_is_caught(voyage_fake: VoyageFake
     filled = await reembed(knowledge_base.pk, Voyage(model="voyage-3-large", patience=AT_ONCE), report=report)
     assert filled == 253
     assert await in_database(_live_windows, knowledge_base) == (VOYAGE, 253)
+
+
+class Switching(VoyageFake):
+    """Has a knowledge base change over while it makes the vectors of a document for it."""
+
+    def answer(self, seen: Seen) -> Answer:
+        KnowledgeBase.objects.filter(owner=self.owner).update(embedder=WORDLLAMA)
+        return VoyageFake.answer(self, seen)
+
+    owner: Person
+
+
+def test_a_document_embedded_for_the_embedder_before_gets_the_vectors_it_lacks(settings: Settings) -> None:
+    alice = make_person("alice")
+    with running(Switching()) as fake:
+        fake.owner = alice
+        settings.EMBEDDER, settings.VOYAGE_API_KEY, settings.VOYAGE_BASE_URL = "voyage", KEY, f"{fake.url}/v1"
+        KnowledgeBase.objects.create(owner=alice, slug=DEFAULT_SLUG, name="Hers", embedder=VOYAGE)
+        document = taken_in(alice, "notes.md", " ".join(texts(3)))
+    assert (document.status, document.lacks_vectors) == ("ready", True)
+    asyncio.run(embed_what_lacks_vectors(0))
+    document.refresh_from_db()
+    assert not document.lacks_vectors
+    assert Window.objects.filter(chunk__document=document, embedder=WORDLLAMA).exists()
 
 
 def _live_windows(knowledge_base: KnowledgeBase) -> tuple[str, int]:

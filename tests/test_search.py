@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from klerai.accounts.models import Person
+from klerai.env import BadSetting, Environment
 from retrieval.analysis import terms
 from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.fusion import CONVEX
@@ -51,7 +52,7 @@ def keyword_scores(found: Found) -> dict[str, float]:
     return {passage.text: passage.scores.keyword or 0 for passage in found.passages}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=15, unique=True), query=TEXTS)
 def test_the_keyword_leg_is_the_textbooks_bm25(texts: list[str], query: str) -> None:
     alice = make_alice()
@@ -72,6 +73,12 @@ def test_k1_and_b_are_settings_that_need_no_new_index() -> None:
     add_document(base, *texts)
     found = find(alice, "otter river", knowledge_base=base.slug)
     assert keyword_scores(found) == pytest.approx(bm25("otter river", texts, k1=0.9, b=0.4), rel=1e-6)
+
+
+@pytest.mark.parametrize("value", ["-1", "10.5", "much", "nan", "inf"])
+def test_a_nonsensical_k1_stops_the_start_with_its_name(value: str) -> None:
+    with pytest.raises(BadSetting, match=r"BM25_K1 is .*; it must be a number from 0 to 10\."):
+        Environment({"BM25_K1": value}).number("BM25_K1", 1.5, at_least=0, at_most=10)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
@@ -111,7 +118,16 @@ def test_a_passage_carries_the_rank_and_the_score_of_every_stage() -> None:
     assert (best.ranks.keyword, best.ranks.vector, best.ranks.fused, best.ranks.reranked) == (1, 1, 1, None)
     assert (other.ranks.keyword, other.ranks.vector, other.ranks.fused) == (None, 2, 2)
     assert other.scores.keyword == 0
-    assert best.scores.fused == pytest.approx(0.55 + 0.45 * ((best.scores.vector or 0) + 1) / 2)
+    assert best.scores.fused == pytest.approx(0.5 + 0.5 * ((best.scores.vector or 0) + 1) / 2)
+
+
+@override_settings(SEARCH_FUSION="reciprocal_rank")
+def test_ranks_can_be_fused_in_place_of_scores() -> None:
+    alice = make_alice()
+    base = make_base(alice)
+    add_embedded(base, "Daily credits reset at midnight.", "Herons eat fish.")
+    best, other = find(alice, "When do credits reset?", knowledge_base=base.slug).passages
+    assert (best.scores.fused, other.scores.fused) == (pytest.approx(2 / 61), pytest.approx(1 / 62))
 
 
 def test_words_nobody_wrote_still_find_what_is_near() -> None:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 from asgiref.sync import async_to_sync
+from pytest_django import Settings
 
+from retrieval.embedders.choosing import embedder_named
 from retrieval.search import search
+from tests.fakes.ollama_server import OllamaFake
 from tests.harness.knowledge import add_document, add_embedded, make_base
 from tests.people import make_alice
 
@@ -49,6 +52,39 @@ def test_an_embedder_that_is_not_set_up_here_is_named() -> None:
     assert found.degraded == (
         "The embedder voyage/voyage-3-large/1024 is not set up here, so passages were found by keyword only.",
     )
+
+
+def test_an_embedder_that_does_not_answer_is_said_with_its_reason(settings: Settings) -> None:
+    settings.OLLAMA_BASE_URL = "http://127.0.0.1:9"
+    alice = make_alice()
+    base = make_base(alice, embedder="ollama/nomic-embed-text/768")
+    add_document(base, "An otter.")
+    found = find(alice, "otter", knowledge_base=base.slug)
+    assert [passage.text for passage in found.passages] == ["An otter."]
+    (said,) = found.degraded
+    assert "OLLAMA_BASE_URL" in said
+    assert said.endswith("So passages were found by keyword only.")
+
+
+def test_vectors_of_a_service_find_what_words_do_not(ollama_fake: OllamaFake) -> None:
+    alice = make_alice()
+    base = make_base(alice, embedder="ollama/nomic-embed-text/768")
+    add_document(base, "Credits reset at midnight.", "Herons eat fish.", by=embedder_named(base.embedder))
+    found = find(alice, "credits", knowledge_base=base.slug)
+    assert not found.degraded
+    assert (found.passages[0].ranks.keyword, found.passages[0].ranks.vector) == (1, 1)
+
+
+def test_knowledge_bases_of_different_embedders_are_searched_at_once(ollama_fake: OllamaFake) -> None:
+    alice = make_alice()
+    by_ollama, by_wordllama = make_base(alice, embedder="ollama/nomic-embed-text/768"), make_base(alice)
+    add_document(by_ollama, "Credits reset at midnight.", by=embedder_named(by_ollama.embedder))
+    add_embedded(by_wordllama, "The credit is renewed each day.")
+    found = find(alice, "credits", limit=100)
+    mine = {p.knowledge_base: p for p in found.passages if p.knowledge_base in (by_ollama.slug, by_wordllama.slug)}
+    assert len(mine) == 2
+    assert all(passage.ranks.vector is not None for passage in mine.values())
+    assert not found.degraded
 
 
 def test_an_embedder_missing_from_one_knowledge_base_leaves_the_others_theirs() -> None:

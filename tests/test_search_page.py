@@ -63,10 +63,16 @@ def test_a_missing_stage_is_said_above_the_results_and_in_its_cell(server: str) 
         added(alice, "other.txt", "Nothing of the kind.")
         with override_settings(EMBEDDER="none"):
             page = alice.get("/search/", params={"q": "zebra otters"})
-        answer = alice.get(f"{DEFAULT}/search", params={"q": "zebra otters"}).json()
-        assert all(sentence in words(page) for sentence in answer["degraded"])
-        if any(one["ranks"]["keyword"] is None for one in answer["results"]):
-            assert "none no shared word" in words(page)
+            answer = alice.get(f"{DEFAULT}/search", params={"q": "zebra otters"}).json()
+        (sentence,) = answer["degraded"]
+        assert "found by keyword only" in sentence
+        assert sentence in words(page)
+        assert {one["ranks"]["vector"] for one in answer["results"]} == {None}
+        whole = alice.get("/search/", params={"q": "zebra otters"})
+        if any(
+            one["ranks"]["keyword"] is None for one in alice.get(f"{DEFAULT}/search?q=zebra+otters").json()["results"]
+        ):
+            assert "none no shared word" in words(whole)
 
 
 def test_an_empty_page_asks_and_a_query_that_cannot_be_says_why(server: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -55,6 +56,13 @@ def test_website_and_worker_run_once_up_is_ready(running: Up) -> None:
     assert httpx.get(f"{running.url}/healthz").status_code == 200
     ready = httpx.get(f"{running.url}/readyz").json()
     assert ready["database"] == ready["migrations"] == ready["worker"] == "ok"
+
+
+def test_the_user_guide_is_searchable_once_up_is_ready(running: Up, shared_data_dir: Path) -> None:
+    found = manage("search", "How do daily credits reset?", "--json", KLERAI_DATA_DIR=str(shared_data_dir))
+    first = json.loads(found.stdout)["results"][0]
+    assert first["document"]["title"] == "Credits: what a question costs"
+    assert "midnight in your own time zone" in first["text"]
 
 
 def test_the_key_of_the_data_directory_is_private(running: Up, shared_data_dir: Path) -> None:
@@ -113,6 +121,8 @@ def test_after_a_kill_everything_is_kept_and_ctrl_c_stops_it_all(data_dir: Path)
 def test_pressing_ctrl_c_twice_leaves_nothing_behind(data_dir: Path) -> None:
     with up(data_dir, "--no-demo") as started:
         assert started.lines == [f"{READY}{started.url}"], started.errors()
+        found = manage("search", "How do daily credits reset?", "--json", KLERAI_DATA_DIR=str(data_dir))
+        assert json.loads(found.stdout)["results"] == []
         started.press_ctrl_c()
         started.press_ctrl_c()
         started.end()

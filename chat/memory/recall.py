@@ -20,11 +20,16 @@ _ARGUMENTS_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The working messages of the past, and how long both tracks are in tokens."""
+    """The working messages of the past, and how long both tracks are in tokens.
+
+    `asked` is what the person wrote in it, word for word, and `tools` names those whose results it holds.
+    """
 
     messages: tuple[Message, ...] = ()
     full_tokens: int = 0
     sent_tokens: int = 0
+    asked: tuple[str, ...] = ()
+    tools: frozenset[str] = frozenset()
 
 
 def recall(run: Run, profile: Profile) -> Recalled:
@@ -39,7 +44,14 @@ def recall(run: Run, profile: Profile) -> Recalled:
     items = items_of(past)
     held = [past_run(items[earlier.pk]) for earlier in past if items[earlier.pk]]  # a full vault lets old runs go
     messages = working_messages(held, window=window, before=before + len(past) - len(held))
-    return Recalled(tuple(messages), _full_tokens(past, items), tokens_of(messages))
+    said = [item for several in items.values() for item in several]
+    return Recalled(
+        tuple(messages),
+        _full_tokens(past, items),
+        tokens_of(messages),
+        asked=tuple(item.content for item in said if item.kind == Item.Kind.QUERY),
+        tools=frozenset(item.tool for item in said if item.tool),
+    )
 
 
 def _full_tokens(past: Sequence[Run], items: Mapping[UUID, Sequence[Item]]) -> int:

@@ -13,12 +13,14 @@ from chat.passages import numbered_in
 from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
 from chat.strategies.spoken_passages import quoted, words_of
 from chat.strategies.spoken_sums import sums_in
+from chat.strategies.spoken_weather import place_in, told
 
 NAME = "offline"
 WORDS_A_PIECE = 2
 CHARACTERS_A_TOKEN = 4
 MOST_WORDS = 5_000
 CALCULATOR = "calculator"
+WEATHER = "get_weather"
 SEARCHES = ("knowledge_base_search", "rag_search")
 
 _RESULT_SHOWN = re.compile(r"\*\*(-?[\d.,]*\d)\*\*")
@@ -102,6 +104,15 @@ def _calculate(asked: Asked) -> str | Wish | None:
     return Wish(tuple((CALCULATOR, {"expression": expression}) for expression in sums))
 
 
+def _tell_weather(asked: Asked) -> str | Wish | None:
+    """What the weather tool says of the place the question names."""
+    done = [told(result.text) for call, result in asked.done if call.name == WEATHER]
+    if done:
+        return "\n\n".join([*done, "*Answered without a model: looked up by the weather tool.*"])
+    place = place_in(asked.question)
+    return Wish(((WEATHER, {"place": place[:100]}),)) if place and WEATHER in asked.tools else None
+
+
 def _look_up(asked: Asked) -> str | Wish | None:
     """Quotes what the person's documents say, after one search."""
     searched = [result.text for call, result in asked.done if call.name in SEARCHES]
@@ -129,17 +140,19 @@ def _write_at_length(asked: Asked) -> str | None:
 def _introduce(asked: Asked) -> str:
     """What can be had without a model, and how to connect one."""
     sums = "- **Sums**: “What is 17.5 % of 2,480?” Several at once are fine, and “20 % of that?” afterwards.\n"
+    weather = "- **The weather**: “What is the weather in Vienna?”\n"
     return (
         "No language model is connected, so I cannot answer this. Without one I can do this:\n\n"
         "- **What documents say**: “How do daily credits reset?”, or anything your own uploads answer, quoted.\n"
         f"{sums if CALCULATOR in asked.tools else ''}"
+        f"{weather if WEATHER in asked.tools else ''}"
         "- **A long answer to try streaming and Stop**: “Count to 500.”\n\n"
         "To connect a model, set `ANTHROPIC_API_KEY` in the environment or in `.env` beside `manage.py`, and start "
         "KlerAI again.\n\n*Answered without a model.*"
     )
 
 
-SKILLS: tuple[Skill, ...] = (_calculate, _write_at_length, _look_up, _introduce)
+SKILLS: tuple[Skill, ...] = (_calculate, _tell_weather, _write_at_length, _look_up, _introduce)
 
 
 def _worded(call: ToolCall, result: ToolResult) -> str:

@@ -13,11 +13,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from chat.events import StatusUpdate, ToolCallResult, ToolCallStart
+from chat.events import ConfirmationRequired, StatusUpdate, ToolCallResult, ToolCallStart
 from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
 from chat.profiles import Profile
 from chat.tools.attempt import attempt, within
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
+from chat.tools.confirmation import REFUSALS, TOLD, Decision
+from chat.tools.guard import Guard
 from chat.tools.progress import Telling
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
@@ -41,6 +43,7 @@ class CallEnd(StrEnum):
     DONE = "done"
     FAILED = "failed"
     BLOCKED = "blocked"
+    UNCONFIRMED = "unconfirmed"
     UNPAID = "unpaid"
 
 
@@ -77,7 +80,14 @@ class Toolbox:
     """The tools of one run, with what is left of its limits."""
 
     def __init__(
-        self, tools: Mapping[str, Tool], *, profile: Profile, context: ToolContext, purse: Purse, query_ref: str
+        self,
+        tools: Mapping[str, Tool],
+        *,
+        profile: Profile,
+        context: ToolContext,
+        purse: Purse,
+        query_ref: str,
+        guard: Guard,
     ) -> None:
         self.specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values())
         self.is_spent = False
@@ -87,18 +97,29 @@ class Toolbox:
         self._context = replace(context, results=self._texts)
         self._purse = purse
         self._query_ref = query_ref
+        self._guard = guard
         self._calls = 0
         self._seconds = 0.0
 
     async def run(
         self, calls: Sequence[ToolCall]
-    ) -> AsyncGenerator[ToolCallStart | StatusUpdate | CallDone | ToolResults]:
-        """Yield each call's start, then how it goes and each end as it comes, and last the results in call order."""
+    ) -> AsyncGenerator[ToolCallStart | ConfirmationRequired | StatusUpdate | CallDone | ToolResults]:
+        """Yield each call's start, what waits for the person, how the calls go and each end as it comes; last the
+        results in call order.
+        """
         numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
         for ref, call in numbered:
             yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
         checked = [validate(call, self._tools) for _, call in numbered]
         outcomes: dict[str, CallDone] = {}
+        names = {ref: call.name for ref, call in numbered}
+        async for ref, told in self._guard.ask(list(zip(names, checked, strict=True))):
+            match told:
+                case ConfirmationRequired():
+                    yield told
+                case Decision():
+                    wanted = Wanted(ref, names[ref], "")
+                    outcomes[ref] = self._refused(wanted, CallEnd.UNCONFIRMED, REFUSALS[told], TOLD[told])
         running = await self._admit(numbered, checked, outcomes)
         for done in list(outcomes.values()):
             yield done
@@ -106,6 +127,8 @@ class Toolbox:
             if isinstance(news, CallDone):
                 outcomes[news.record.ref] = news
             yield news
+        for _, valid in running:
+            self._guard.note(valid.tool)
         yield ToolResults(
             tuple(
                 ToolResult(call.id, call.name, self._texts[ref], outcomes[ref].record.is_ok, ref)
@@ -123,6 +146,8 @@ class Toolbox:
         asking: list[tuple[Wanted, Valid]] = []
         for (ref, call), verdict in zip(numbered, checked, strict=True):
             match verdict:
+                case _ if ref in outcomes:
+                    continue
                 case Refused():
                     wanted = Wanted(ref, call.name, "")
                     outcomes[ref] = self._refused(wanted, CallEnd.BLOCKED, verdict.text, "refused")
@@ -185,7 +210,7 @@ class Toolbox:
 
     async def _outcome(self, valid: Valid, limit: float, progress: Telling) -> ToolOutput | ToolFailure:
         try:
-            context = replace(self._context, progress=progress)
+            context = replace(self._context, seconds=limit, progress=progress)
             return await within(limit, attempt(valid.tool, valid.arguments, context))
         except TimeoutError:
             return ToolFailure(f"{valid.tool.name} did not answer within {limit:g} seconds.", is_retryable=False)

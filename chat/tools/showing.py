@@ -11,7 +11,7 @@ MAX_SHOWN_NUMBER = 2**53  # beyond it JSON readers do not agree
 MASK = "••••"
 _SECRET_NAME = re.compile(r"(pass(word|wd)|secret|token|api_?key|authorization|credential)", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
-    r"\b(kl_[A-Za-z0-9]+_[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|Bearer\s+\S{12,})"
+    r"\b(kl_[A-Za-z0-9]+_[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9_-]{16,}|pplx-[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|Bearer\s+\S{12,})"
 )
 
 

@@ -26,6 +26,7 @@ from chat.views.runs import as_api_error
 from klerai.accounts.authentication import requester
 from klerai.api import ApiError
 from klerai.pagination import NewestFirst
+from retrieval.web_results import forget_conversation
 
 
 class ConversationChange(serializers.Serializer[Any]):
@@ -108,6 +109,7 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
                     status=409,
                     run_id=str(live.run_id),
                 )
+            forget_conversation(conversation.pk)
             vault().forget(conversation.runs.values_list("pk", flat=True))
             conversation.delete()
         return Response(status=204)

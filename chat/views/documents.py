@@ -28,7 +28,7 @@ from retrieval.errors import RetrievalError
 from retrieval.ingestion.accept import delete_document, retry_document
 from retrieval.ingestion.originals import original_piece
 from retrieval.ingestion.uploads import accept_files
-from retrieval.knowledge import Document, documents_in, written, written_document
+from retrieval.knowledge import Document, documents_in, documents_listed, written, written_document
 
 UPLOAD = {
     "multipart/form-data": {
@@ -60,14 +60,14 @@ class DocumentShape(serializers.BaseSerializer[Document]):
 
 
 class Documents(KnowledgeView):
-    """The documents of a knowledge base, and new ones; of `default_kb`, all that the person may read."""
+    """The documents of a knowledge base, and new ones."""
 
     pagination_class = NewestFirst
     parser_classes = [MultiPartParser]
     serializer_class = DocumentShape
 
     def get_queryset(self) -> QuerySet[Document]:
-        return documents_in(requester(self.request), self.kwargs["slug"]).defer("text")
+        return documents_listed(requester(self.request), self.kwargs["slug"]).defer("text")
 
     @extend_schema(responses=page_of(SHAPE_OF_DOCUMENT))
     def get(self, request: Request, slug: str) -> Response:

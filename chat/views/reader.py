@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,9 +20,11 @@ from chat.views.frame import framed, person_of
 from chat.views.passage_text import Block, Range, blocks_of
 from retrieval.contents import chunk_counts
 from retrieval.errors import RetrievalError
-from retrieval.extracts import Heading, extract, extract_around, extract_before, outline_of, place_of
+from retrieval.extracts import MARKDOWN, Heading, extract, extract_around, extract_before, outline_of, place_of
 from retrieval.ingestion.accept import delete_document, retry_document
 from retrieval.knowledge import Document, document_of, written_document
+
+_PLACES = ("at", "from", "until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,12 @@ def document(request: HttpRequest, slug: str, document_id: UUID) -> HttpResponse
     """`?start=&end=` is the passage; `?at=` a place of the outline; `?from=` and `?until=` go on reading."""
     found = _found(request, slug, document_id)
     marked = _marked(request)
-    outline = outline_of(found)
+    is_part = request.headers.get("X-Requested-With") == "fetch"
+    place = marked.start if marked.end else next((n for n in map(partial(_number, request), _PLACES) if n), 0)
+    outline = [] if is_part and found.media_type == MARKDOWN else outline_of(found, near=place)
     part = _part(request, found, marked, outline)
-    if request.headers.get("X-Requested-With") == "fetch":
+    if is_part:
         return render(request, "knowledge/part.html", {"part": part})
-    here = marked.start if marked.end else (_number(request, "at") or part.start)
     context = {
         "document": found,
         "base": found.knowledge_base,
@@ -73,7 +77,7 @@ def document(request: HttpRequest, slug: str, document_id: UUID) -> HttpResponse
         "passages": chunk_counts([found]).get(found.pk, 0),
         "has_original": not found.external_id,
         "part": part,
-        "outline": _entries(outline, here),
+        "outline": _entries(outline, place),
         "place": place_of(found, marked.start) if marked.end else None,
         "zone": person_of(request).time_zone,
     }

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, St
 from django.urls import path
 
 from chat.asking import ask, follow, outcome, with_words
+from chat.confirming import confirm, read_answer
 from chat.errors import Refusal
 from chat.events import Logged, MessageComplete
 from chat.memory.recall import summary_of
@@ -47,7 +48,8 @@ async def chat(request: HttpRequest, person: Person) -> HttpResponseBase:
     """Ask. JSON waits for the end; with `Accept: text/event-stream` the events come as they happen."""
     runtime = runtime_of(request.scope)  # type: ignore[attr-defined]
     try:
-        run = await ask(runtime, person, await asyncio.to_thread(read_json, request))
+        body = await asyncio.to_thread(read_json, request)
+        run = await ask(runtime, person, body, is_attended=_wants_events(request))
         if _wants_events(request):
             return _stream(runtime, run, after=0)
         terminal = await outcome(runtime, run)
@@ -79,6 +81,19 @@ async def run_stop(request: HttpRequest, person: Person, run_id: UUID) -> HttpRe
     if run is None:
         raise Http404
     runtime_of(request.scope).runner.stop(run.pk)  # type: ignore[attr-defined]
+    return JsonResponse(await in_database(_run_shape, person, run_id))
+
+
+@for_person("POST")
+async def run_confirm(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
+    """Let a call that waits for its person run, or not."""
+    body = await asyncio.to_thread(read_json, request)
+    try:
+        run = await in_database(confirm, person, run_id, read_answer(body))
+    except Refusal as refusal:
+        raise as_api_error(refusal) from refusal
+    if run is None:
+        raise Http404
     return JsonResponse(await in_database(_run_shape, person, run_id))
 
 
@@ -170,4 +185,5 @@ urlpatterns = [
     path("api/runs/<uuid:run_id>", run_detail, name="api_run"),
     path("api/runs/<uuid:run_id>/events", run_events, name="api_run_events"),
     path("api/runs/<uuid:run_id>/stop", run_stop, name="api_run_stop"),
+    path("api/runs/<uuid:run_id>/confirm", run_confirm, name="api_run_confirm"),
 ]

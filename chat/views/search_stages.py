@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from retrieval.emphasis import emphasised
+from retrieval.extracts import SECTION_JOINT
 from retrieval.passages import Passage
 
 STAGES = ("keyword", "vector", "fused", "reranked")
@@ -18,8 +19,8 @@ DRAWN = 10
 _WHY_ABSENT = {"keyword": "no shared word", "vector": "not among the nearest"}
 _EXCERPT, _CLOSE = 400, 200
 _HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
-_FIRST_COLUMN, _COLUMN, _ROW, _TOP = 24, 180, 27, 34
-_LABEL = 30
+_FIRST_COLUMN, _COLUMN, _ROW, _TOP = 28, 210, 27, 34
+_LABEL, _LABEL_WIDTH = 40, 270
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Piece:
 class Row:
     passage: Passage
     title: str
+    place: str
     url: str
     pieces: list[Piece]
     cells: list[Cell]
@@ -87,6 +89,7 @@ def rows_of(query: str, passages: tuple[Passage, ...]) -> list[Row]:
         Row(
             passage,
             passage.title,
+            _place(passage),
             reader_url(passage),
             _pieces(query, passage.text),
             [_cell(passage, stage, best[stage]) for stage in stages],
@@ -94,6 +97,12 @@ def rows_of(query: str, passages: tuple[Passage, ...]) -> list[Row]:
         )
         for place, passage in enumerate(passages)
     ]
+
+
+def _place(passage: Passage) -> str:
+    """Section and page, without the title once more."""
+    section = passage.section.removeprefix(passage.title).removeprefix(SECTION_JOINT)
+    return ", ".join(filter(None, (section, f"page {passage.page}" if passage.page else "")))
 
 
 def reader_url(passage: Passage) -> str:
@@ -112,7 +121,7 @@ def drawing_of(passages: tuple[Passage, ...]) -> Drawing | None:
     lowest = max(knot.y for line in lines for knot in line.knots)
     heads = [(_FIRST_COLUMN + _COLUMN * place, stage.capitalize()) for place, stage in enumerate(stages)]
     # drawn last lies on top: the best one
-    return Drawing(heads, lines[::-1], _FIRST_COLUMN + _COLUMN * len(stages) + 70, lowest + 20)
+    return Drawing(heads, lines[::-1], _FIRST_COLUMN + _COLUMN * (len(stages) - 1) + _LABEL_WIDTH, lowest + 20)
 
 
 def _stages_of(passages: tuple[Passage, ...]) -> tuple[str, ...]:
@@ -175,6 +184,6 @@ def _line(place: int, passage: Passage, stages: tuple[str, ...], heights: dict[s
         if (rank := _rank(passage, stage)) is not None
     ]
     path = " L".join(f"{knot.x},{knot.y}" for knot in knots)
-    name = passage.section.rpartition(" › ")[2] or passage.title
+    name = passage.section.rpartition(SECTION_JOINT)[2] or passage.title
     label = name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
     return Line(f"M{path}", knots, label, knots[-1].x + 18, knots[-1].y + 4, place == 0, not is_chosen)

@@ -24,7 +24,12 @@ from chat.views.receipts import ReceiptView, receipt_of
 
 SHOWN_RUNS = 30
 
-_ICONS = {"calculator": "calculator", "knowledge_base_search": "search", "rag_search": "search"}
+_ICONS = {
+    "calculator": "calculator",
+    "knowledge_base_search": "search",
+    "rag_search": "search",
+    "retrieve_documentation": "book-open",
+}
 _RETRYABLE = frozenset({Run.State.FAILED, Run.State.INTERRUPTED, Run.State.BLOCKED})
 
 

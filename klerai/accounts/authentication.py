@@ -127,7 +127,7 @@ class _ForgeryCheck(CsrfViewMiddleware):
 def _refuse_forgery(request: HttpRequest) -> None:
     if request.content_type == "multipart/form-data":
         # The token of an upload stands in its header: nobody reads hundreds of megabytes to look for one in there.
-        request.POST = QueryDict()  # type: ignore[assignment]
+        request.POST = QueryDict()
     check = _ForgeryCheck(_unprotected)
     check.process_request(request)
     if check.process_view(request, _unprotected, (), {}):

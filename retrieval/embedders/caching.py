@@ -16,6 +16,7 @@ from retrieval.models import CachedVector
 KEPT = timedelta(days=30)
 _NOTED_EVERY = timedelta(days=1)
 _BATCH = 1_000
+_KEPT_AT_ONCE = 128  # what vendors take in one request
 
 
 class Cached:
@@ -36,7 +37,7 @@ class Cached:
         return await self._embedder.embed(text)
 
     async def batch_embed(self, texts: Sequence[str]) -> list[Vector]:
-        """What a batch gave is kept before the next one is asked for, so a failure loses one batch at most."""
+        """What a request gave is kept before the next one is made, so that a failure or a cut loses little."""
         vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
             vectors += await self._batch(texts[start : start + _BATCH])
@@ -49,9 +50,11 @@ class Cached:
         digests = [_digest(text) for text in texts]
         known = await in_database(_known, self.name, set(digests), self.dimension)
         unknown = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in known}
-        if unknown:
-            made = await self._embedder.batch_embed(list(unknown.values()))
-            fresh = dict(zip(unknown, made, strict=True))
+        waiting = list(unknown.items())
+        for start in range(0, len(waiting), _KEPT_AT_ONCE):
+            part = dict(waiting[start : start + _KEPT_AT_ONCE])
+            made = await self._embedder.batch_embed(list(part.values()))
+            fresh = dict(zip(part, made, strict=True))
             await in_database(_keep, self.name, fresh)
             known |= fresh
         return [known[digest] for digest in digests]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 
 from django.conf import settings
 
 from retrieval.embedders.base import Embedder
 from retrieval.embedders.caching import Cached
 from retrieval.embedders.wordllama import WordLlama
-
-Rerank = Callable[[str, Sequence[str]], Awaitable[list[float]]]
+from retrieval.rerank import Reranker
 
 
 def embedder_by_settings() -> Embedder | None:
@@ -23,7 +21,12 @@ def embedder_by_settings() -> Embedder | None:
 
 
 def embedder_named(name: str) -> Embedder | None:
-    """The one whose vectors bear this name, such as a knowledge base's; None when it is not set up here."""
+    """The one whose vectors bear this name, such as a knowledge base's; None when it is not set up here.
+
+    With KLERAI_EMBEDDER `none` there is none: what was embedded before is searched by keyword, and left as it is.
+    """
+    if settings.EMBEDDER == "none":
+        return None
     kind, _, rest = name.partition("/")
     model, _, _ = rest.rpartition("/")
     embedder = embedder_of_kind(kind, voyage_model=model if kind == "voyage" else "")
@@ -53,7 +56,7 @@ def embedder_of_kind(kind: str, *, voyage_model: str = "") -> Embedder | None:
     return None
 
 
-def reranker_by_settings() -> Rerank | None:
+def reranker_by_settings() -> Reranker | None:
     """Scores of passages for a question, 0 to 1 and the higher the better, in their order; None without a key."""
     if not settings.VOYAGE_API_KEY:
         return None

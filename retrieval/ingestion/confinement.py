@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 
 MEMORY_BYTES = 512 * 2**20
 CPU_SECONDS = 25
@@ -27,6 +28,7 @@ def confine() -> None:
 
     Where the system allows it the network itself is gone; everywhere Python refuses to open a socket or a process.
     """
+    os.nice(10)  # people who wait for a page go first
     signal.alarm(WALL_SECONDS + 2)  # if whoever should stop us is gone
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -34,7 +36,8 @@ def confine() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
     if sys.platform == "linux":
         _leave_network()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    with suppress(ValueError):  # macOS has no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.addaudithook(_refuse)
 
 

@@ -24,7 +24,7 @@ from retrieval.ingestion.embedding import embedded
 from retrieval.ingestion.formats.markdown import read_markdown
 from retrieval.ingestion.kinds import MOST_TEXT
 from retrieval.ingestion.passages import READY_FIELDS, Passages, Vectors, show_passages
-from retrieval.ingestion.titles import title_of
+from retrieval.ingestion.titles import title_from
 from retrieval.models import Document, KnowledgeBase
 from retrieval.signals import document_ready
 
@@ -127,8 +127,8 @@ def _cut(row: Row) -> list[Span]:
     """Passages of a text that does not begin with its title stand under it."""
     content = read_markdown(row.text)
     spans = list(chunk(content))
-    title = " ".join(row.title.split())[:TITLE_LENGTH]
-    if not title or row.text.lstrip("# \n").startswith(row.title.strip()):
+    title = title_from(row.title, longest=TITLE_LENGTH)
+    if not row.title.strip() or row.text.lstrip("# \n").startswith(row.title.strip()):
         return spans
     return [replace(span, section=_under(title, span.section)) for span in spans]
 
@@ -164,7 +164,7 @@ def _show(
     found = []
     for row, spans in zip(rows, cut, strict=True):
         document = known.get(row.external_id) or Document(knowledge_base=knowledge_base, external_id=row.external_id)
-        document.title = title_of(row.title if row.title.strip() else row.external_id)
+        document.title = title_from(row.title if row.title.strip() else row.external_id)
         document.sha256, document.bytes, document.updated_at = row.sha256, len(row.text.encode()), timezone.now()
         found.append(Passages(document, row.text, "text/markdown", spans, lacks_vectors))
         found[-1].mark_ready()

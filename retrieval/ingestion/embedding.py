@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from retrieval.embedders.base import Embedder
@@ -23,7 +24,7 @@ async def embedded(knowledge_base: KnowledgeBase, texts: Sequence[str], *, note:
     embedder = _embedder_of(knowledge_base)
     if embedder is None:
         return None
-    by_text = [windows_of(text) for text in texts]
+    by_text = await asyncio.to_thread(lambda: [windows_of(text) for text in texts])
     windows = [window for of_one in by_text for window in of_one]
     made = []
     try:

@@ -52,12 +52,14 @@ async def store_guide(found: Sequence[corpus.Row]) -> None:
 
 
 def pages(folder: Path = FOLDER) -> list[corpus.Row]:
-    return [_page(file) for file in sorted(folder.glob("*.md"))]
+    """The last page first, since lists of documents show what came last at their top."""
+    return [_page(file) for file in sorted(folder.glob("*.md"), reverse=True)]
 
 
 def _page(file: Path) -> corpus.Row:
-    text = file.read_text(encoding="utf-8")
-    return corpus.Row(f"{_OURS}{file.stem}", text.splitlines()[0].removeprefix("# "), text)
+    """`07-receipts.md` is `guide/receipts`; its first line is its title and stands in no passage."""
+    title, _, text = file.read_text(encoding="utf-8").partition("\n")
+    return corpus.Row(_OURS + file.stem.partition("-")[2], title.removeprefix("# "), text.strip())
 
 
 def _is_current(found: Sequence[corpus.Row]) -> bool:

@@ -24,7 +24,7 @@ TOO_SLOW = f"Reading the file took longer than {WALL_SECONDS} seconds. Split it,
 FAILED = "The file could not be read: it is damaged, or made to break what reads it."
 
 _ROOT = Path(__file__).resolve().parents[2]
-_ENVIRONMENT = {"PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
+_SETTINGS = {"PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1"}
 logger = structlog.get_logger(__name__)
 
 
@@ -50,7 +50,7 @@ def read_confined(file: BinaryIO, name: str, *, seconds: float = WALL_SECONDS) -
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=_ROOT,
-        env=_ENVIRONMENT,
+        env=_environment(),
         start_new_session=True,
     ) as child:
         assert child.stdout is not None
@@ -64,6 +64,12 @@ def read_confined(file: BinaryIO, name: str, *, seconds: float = WALL_SECONDS) -
             if child.returncode is None:
                 _kill_group(child.pid)
     return _parsed(output, is_late=ended.has_struck, code=child.returncode)
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours, which holds secrets, but where the libraries are."""
+    found = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**_SETTINGS, **found, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 class _Deadline:

@@ -15,15 +15,21 @@ _LONGEST_ENDING = 12
 
 
 def title_of(name: str) -> str:
-    """The last part of a path, without what is not seen, cut in the middle of neither its ending nor a character."""
-    shown = _shown(_SEPARATORS.split(name.rstrip("/\\"))[-1])
-    if not shown.strip(". "):
-        return UNTITLED
+    """The last part of a path, without what is not seen, cut so that its ending stays."""
+    shown = title_from(_SEPARATORS.split(name.rstrip("/\\"))[-1], longest=len(name))
     if len(shown) <= LONGEST_TITLE:
         return shown
     stem, dot, ending = shown.rpartition(".")
     ending = dot + ending if stem and len(ending) <= _LONGEST_ENDING else ""
     return shown[: LONGEST_TITLE - len(ending) - 1].rstrip() + "…" + ending
+
+
+def title_from(words: str, *, longest: int = LONGEST_TITLE) -> str:
+    """A title that somebody gave, without what is not seen."""
+    shown = _shown(words)
+    if not shown.strip(". "):
+        return UNTITLED
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
 
 
 def source_of(name: str) -> str:

@@ -80,6 +80,7 @@ function take(frame) {
   if (frame.type === "run_started") started(frame.data);
   if (live.run.take(frame)) finished(frame);
   else if (frame.type === "tool_call_start") announce(frame.data.label);
+  else if (frame.type === "confirmation_required") announce("A tool waits for your confirmation");
 }
 
 function started({ conversation_id: id }) {

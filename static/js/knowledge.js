@@ -7,6 +7,8 @@ const lists = document.getElementById("documents");
 const area = document.querySelector("[data-upload]");
 const announcer = document.getElementById("announcer");
 let timer = 0;
+let turn = 0;
+let failedBefore = 0; // when the first of those now in progress came
 
 const count = (selector) => lists.querySelectorAll(selector).length;
 const files = (number) => `${number} file${number === 1 ? "" : "s"}`;
@@ -14,13 +16,16 @@ const files = (number) => `${number} file${number === 1 ? "" : "s"}`;
 /** Takes over what changed, section by section; one with an open menu or the focus stays until that is over. */
 async function look() {
   clearTimeout(timer);
+  const mine = (turn += 1);
   const page = await fragment(location.href);
+  if (mine !== turn) return; // another look began meanwhile and sees more
   if (page) show(page);
   if (count("#waiting [data-document]") || !page) timer = setTimeout(look, LOOK_MS);
 }
 
 function show(page) {
-  const before = { waiting: count("#waiting [data-document]"), failed: count("#failed [data-document]") };
+  const before = count("#waiting [data-document]");
+  if (!before) failedBefore = count("#failed [data-document]");
   const fresh = [...page.getElementById("documents").children];
   for (const live of page.querySelectorAll("[data-live]")) {
     const old = document.getElementById(live.id);
@@ -34,7 +39,7 @@ function show(page) {
     if (!old || old.parentElement !== lists) place(section, fresh);
     else if (old.innerHTML !== section.innerHTML && !isHeld(old)) old.replaceWith(section);
   }
-  if (before.waiting && !count("#waiting [data-document]")) announce(before.failed);
+  if (before && !count("#waiting [data-document]")) announce();
 }
 
 function place(section, fresh) {
@@ -46,7 +51,7 @@ function isHeld(section) {
   return section.querySelector(":popover-open") || section.contains(document.activeElement);
 }
 
-function announce(failedBefore) {
+function announce() {
   const failed = count("#failed [data-document]") - failedBefore;
   announcer.textContent = failed > 0 ? `Done. ${files(failed)} could not be added.` : "Done. All files are ready.";
 }
@@ -83,10 +88,14 @@ if (area) {
   });
 }
 
-/** The files of what was dropped, folders and all; hidden ones stay where they are. */
+/** The files of what was dropped, folders and all; hidden ones stay where they are. One of a folder is named by its path. */
 async function filesIn(entry) {
   if (entry.name.startsWith(".")) return [];
-  if (entry.isFile) return [await new Promise((resolve, reject) => entry.file(resolve, reject))];
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    const path = entry.fullPath.split("/").filter(Boolean).join(" › ");
+    return [path === file.name ? file : new File([file], path, { type: file.type })];
+  }
   const reader = entry.createReader();
   const found = [];
   for (;;) {
@@ -119,4 +128,5 @@ document.addEventListener("submit", async (event) => {
 });
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden && timer) look(); });
+failedBefore = count("#failed [data-document]");
 if (count("#waiting [data-document]")) timer = setTimeout(look, LOOK_MS);

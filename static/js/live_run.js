@@ -1,8 +1,9 @@
 /* One run while it is being answered: events become the same markup that the server gives for its history. */
 import { dressCode } from "./code_figures.js";
-import { fragment } from "./net.js";
+import { change, fragment } from "./net.js";
 
 const FRAGMENT_TRIES = 4;
+const WAITS_MINUTES = 10;
 
 function clone(id) {
   return document.getElementById(id).content.cloneNode(true);
@@ -70,6 +71,7 @@ export class LiveRun {
       case "content_replaced": this.#rewrite(data); return false;
       case "tool_call_start": this.#startTool(data); return false;
       case "tool_call_result": this.#endTool(data); return false;
+      case "confirmation_required": this.#askPerson(data); return false;
       case "message_complete": this.#finish(data.html ?? []); return true;
       case "error": this.#finish(data.html ?? []); return true;
       default: return false;
@@ -187,6 +189,42 @@ export class LiveRun {
     this.#grew();
   }
 
+  /** The call waits for the person: every argument is shown whole, and the focus is never on consent. */
+  #askPerson({ id, arguments: given, token }) {
+    const card = this.#activity.querySelector(`[data-call-id="${CSS.escape(id)}"]`);
+    if (!card) return;
+    card.dataset.state = "confirm";
+    card.setAttribute("aria-label", `${card.dataset.label}: needs you`);
+    card.querySelector(".state").replaceChildren(clone("waiting-template"));
+    const asked = clone("confirm-template");
+    const list = asked.querySelector(".arguments");
+    for (const [name, value] of Object.entries(given)) {
+      const [term, words] = [document.createElement("dt"), document.createElement("dd")];
+      term.textContent = name;
+      words.textContent = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+      list.append(term, words);
+    }
+    const until = new Date(Date.now() + WAITS_MINUTES * 60_000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    asked.querySelector("[data-until]").append(until);
+    card.querySelector(".body p").textContent = "";
+    card.querySelector(".body").append(asked.querySelector("div[data-confirm]"));
+    card.append(asked.querySelector("footer"));
+    for (const button of card.querySelectorAll("[data-approve]")) {
+      button.addEventListener("click", () => this.#decide(card, { call_id: id, token, approve: button.dataset.approve === "yes" }));
+    }
+    this.say(`${card.dataset.label}: waits for you`);
+    card.querySelector('[data-approve="no"]').focus();
+    this.#grew();
+  }
+
+  async #decide(card, answer) {
+    const footer = card.querySelector("footer[data-confirm]");
+    for (const button of footer.querySelectorAll("button")) button.disabled = true;
+    const error = await change("POST", `/api/runs/${this.runId}/confirm`, answer);
+    const now = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    footer.textContent = error ? error.message : answer.approve ? `Sent by you, ${now}` : "Not sent";
+  }
+
   /** What a call says while it runs stands on its card: the message begins with the card's label. */
   #progress({ phase, message }) {
     this.say(message);
@@ -200,6 +238,7 @@ export class LiveRun {
   #endTool({ id, ok, summary, duration_ms: took, credits: cost, error }) {
     const card = this.#activity.querySelector(`[data-call-id="${CSS.escape(id)}"]`);
     if (!card) return;
+    for (const asked of card.querySelectorAll("[data-confirm]")) asked.remove();
     card.dataset.state = ok ? "ok" : "failed";
     card.setAttribute("aria-label", `${card.dataset.label}: ${ok ? "done" : "failed"}`);
     card.querySelector(".state").replaceChildren(clone(ok ? "done-template" : "failed-template"));

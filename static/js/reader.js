@@ -8,12 +8,17 @@ const outline = document.querySelector("[data-outline]");
 if (matchMedia("(width < 60rem)").matches) outline?.removeAttribute("open");
 
 function rest(element) {
-  element.scrollIntoView({ block: "center" });
+  element.scrollIntoView({ block: "start" });
   element.focus({ preventScroll: true });
 }
 
 if (target && (!location.hash || location.hash === "#passage")) rest(target);
-outline?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+const here = outline?.querySelector("[aria-current]");
+for (const box of [outline?.querySelector("ol"), outline?.closest("nav")]) {
+  if (!here || !box) continue;
+  const distance = here.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += distance - box.clientHeight / 2; // the box alone, never the page
+}
 
 reader?.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-earlier], [data-later]");

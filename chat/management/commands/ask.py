@@ -15,9 +15,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chat.asking import ask, follow
+from chat.confirming import Answer, confirm
 from chat.errors import Refusal
 from chat.eventlog import frame
-from chat.events import Logged, MessageComplete, RunFailed
+from chat.events import ConfirmationRequired, Logged, MessageComplete, RunFailed
 from chat.models import Run
 from chat.stopping import request_stop
 from chat.terminal import Terminal
@@ -61,17 +62,17 @@ async def _ask(person: Person, body: dict[str, Any], *, as_json: bool) -> int:
     runtime = await Runtime.start()
     try:
         try:
-            run = await ask(runtime, person, body)
+            run = await ask(runtime, person, body, is_attended=not as_json and sys.stdin.isatty())
         except Refusal as refusal:
             return _refused(refusal, as_json=as_json)
         with _ctrl_c_stops(runtime, person, run):
-            terminal = await _show(runtime, run, as_json=as_json)
+            terminal = await _show(runtime, person, run, as_json=as_json)
         return _exit_code(terminal)
     finally:
         await runtime.stop(seconds=5)
 
 
-async def _show(runtime: Runtime, run: Run, *, as_json: bool) -> Logged:
+async def _show(runtime: Runtime, person: Person, run: Run, *, as_json: bool) -> Logged:
     screen = Terminal()
     async with aclosing(follow(runtime, run)) as events:
         async for event in events:
@@ -79,9 +80,19 @@ async def _show(runtime: Runtime, run: Run, *, as_json: bool) -> Logged:
                 print(frame(run.run_id, event).decode(), flush=True)
             else:
                 screen.show(event)
+                if event.type == ConfirmationRequired.type:
+                    await _confirm(person, run, event, screen)
             if event.is_terminal:
                 return event
     raise CommandError("The run ended elsewhere. Nothing was charged.", returncode=ENDED_IN_ERROR)
+
+
+async def _confirm(person: Person, run: Run, event: Logged, screen: Terminal) -> None:
+    """Ask at the terminal; anything but a clear yes is a no."""
+    said = await asyncio.to_thread(screen.ask, event.data["name"], event.data["arguments"])
+    with contextlib.suppress(Refusal):  # decided elsewhere in the meantime
+        answer = Answer(event.data["id"], event.data["token"], said)
+        await in_database(confirm, person, run.run_id, answer)
 
 
 @contextlib.contextmanager

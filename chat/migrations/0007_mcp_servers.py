@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0002_email_change'),
-        ('chat', '0005_run_summary_note'),
+        ('chat', '0006_confirmations'),
     ]
 
     operations = [
