@@ -11,6 +11,7 @@ import pytest
 
 from chat.mcp.configuration import GitHubSettings
 from chat.models import GitHubToken, Item
+from chat.tools.retrieve_full_context import TOOL as REOPEN
 from klerai.accounts.models import Person
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, calls, says
@@ -27,7 +28,7 @@ README = Call("github__get_file_contents", {"owner": "octocat", "repo": "hello",
 ISSUE = Call("github__issue_read", {"method": "get", "owner": "octocat", "repo": "hello", "issue_number": 7})
 LOST = Call("github__issue_read", {"method": "get", "owner": "octocat", "repo": "hello", "issue_number": 404})
 DOCS = Call("reads_docs", {})
-DOCUMENTATION = by_name(tool("reads_docs", says_at_once("A page."), category="documentation"))
+BUILT_IN = by_name(REOPEN, tool("reads_docs", says_at_once("A page."), category="documentation"))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def workshop(database: object, anthropic_server: AnthropicFake, notes: Path) -> 
     """A server whose operator gave no token, with GitHub at an address."""
     with (
         http_server("github_mcp_server", "--journal", str(notes)) as address,
-        serving_with(anthropic_server, github=GitHubSettings(url=address), tools=DOCUMENTATION) as url,
+        serving_with(anthropic_server, github=GitHubSettings(url=address), tools=BUILT_IN) as url,
     ):
         yield url
 
@@ -104,6 +105,26 @@ def test_a_file_is_a_source_to_cite_and_its_card_leads_to_github(workshop: str, 
     kept = Item.objects.filter(conversation_id=answer["conversation_id"], kind="tool").order_by("position")
     assert [item.ref for item in kept] == ["q1-t1", "q1-t2"]
     assert "# Hello" in kept[0].content
+
+
+def test_documentation_and_two_github_calls_run_side_by_side_and_are_opened_again_by_their_ids(
+    workshop: str, anthropic_fake: AnthropicFake
+) -> None:
+    with with_token(workshop, ALICES) as alice:
+        anthropic_fake.script(calls(DOCS, README, ISSUE), says("See the code."))
+        events = alice.events("How does hello work?")
+        kinds = [event.type for event in events if event.type.startswith("tool_call")]
+        assert kinds == ["tool_call_start"] * 3 + ["tool_call_result"] * 3
+        receipt = events[-1].data["receipt"]
+        assert [line["credits"] for line in receipt["lines"]] == [5, 10, 3, 3]
+        conversation = events[0].data["conversation_id"]
+        items = alice.get(f"/api/conversations/{conversation}/memory?track=summarised").json()["items"]
+        assert [item["ref"] for item in items if item["kind"] == "tool"] == ["q1-t1", "q1-t2", "q1-t3"]
+        assert all(item["text"] for item in items)
+        anthropic_fake.script(calls(Call("retrieve_full_context", {"id": "q1-t2"})), says("Here it is again [1]."))
+        again = alice.answer("Show me the full code from earlier.", conversation_id=conversation)
+    assert again["citations"][0]["url"] == "https://github.com/octocat/hello/blob/main/README.md"
+    assert "pip install hello" in repr(anthropic_fake.requests()[-1]["body"]["messages"][-1])
 
 
 def test_an_error_of_github_is_told_in_its_own_words(workshop: str, anthropic_fake: AnthropicFake) -> None:

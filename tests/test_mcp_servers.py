@@ -128,6 +128,18 @@ def test_a_tool_that_is_new_is_offered_to_the_next_question(workshop: str, anthr
     assert told(workshop, anthropic_fake, Call("odd__grown", {})).texts == ["grown {}"]
 
 
+@pytest.mark.thorough
+def test_a_server_of_the_newest_protocol_is_used_all_the_same(
+    database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
+) -> None:
+    with serving_with(anthropic_server, ServerSpec("modern", our_server("modern_mcp_server"))) as url:
+        seen = told(url, anthropic_fake, Call("modern__add", {"a": 2, "b": 3}), Call("modern__grow", {}))
+        assert seen.texts[0] == '5\n\n{\n "result": 5\n}'
+        assert "modern: add: adding" in [update.data["message"] for update in of_type(seen.frames, "status_update")]
+        anthropic_fake.reset()
+        assert "here" in told(url, anthropic_fake, Call("modern__grown", {})).texts[0]
+
+
 def test_servers_that_are_away_or_slow_cost_a_question_a_moment_once(
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
 ) -> None:

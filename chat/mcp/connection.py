@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from importlib import import_module
 from types import ModuleType
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from chat.mcp.errors import BadAnswer, Ended, NotHeard, ServerFault, Unavailable
+from chat.mcp.pending import Pending
 from chat.mcp.specs import ServerSpec
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ logger = structlog.get_logger(__name__)
 IDLE_SECONDS = 300.0
 START_SECONDS = 30.0
 STEADY_SECONDS = 30.0
+LEAST_SECONDS_BETWEEN_LISTS = 0.2
 LONGEST_PAUSE_SECONDS = 60.0
+LONGEST_WAIT_SECONDS = 4.0
 
 
 class State(StrEnum):
@@ -39,25 +41,6 @@ class _News(Enum):
     ENDED = auto()
     CHANGED = auto()
     CLOSE = auto()
-
-
-@dataclass(slots=True)
-class _Call:
-    name: str
-    arguments: Mapping[str, Any]
-    progress: Callable[[str], None]
-    answer: asyncio.Future[Reply]
-    work: asyncio.Task[None] | None = None
-    is_second: bool = False
-
-    def fail(self, fault: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(fault)
-
-    def leave(self) -> None:
-        self.answer.cancel()
-        if self.work is not None:
-            self.work.cancel()
 
 
 class Connection:
@@ -76,12 +59,15 @@ class Connection:
         self.began_at = 0.0
         self._idle_seconds = idle_seconds
         self._start_seconds = start_seconds
-        self._inbox: asyncio.Queue[_Call | _News] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Pending | _News] = asyncio.Queue()
         self._settled = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._failures = 0
         self._not_before = 0.0
+        self._was_ready = False
         self._calling = 0
+        self._is_stale = False
+        self._listing = asyncio.Lock()
         self._is_closed = False
 
     @property
@@ -89,13 +75,23 @@ class Connection:
         """Whether it has failed and is not to be tried yet."""
         return self._owner is None and _now() < self._not_before
 
-    def start(self, *, at_once: bool = False) -> None:
-        """Begin to connect, unless that is under way, or it is too early after a failure."""
-        if self._owner is None and not self._is_closed and (at_once or not self.is_paused):
+    @property
+    def is_away(self) -> bool:
+        """Whether its tools are of no use now: it could not be started, or has died too often to be waited for."""
+        return self.state is State.FAILED and (not self._was_ready or self._pause_left() > LONGEST_WAIT_SECONDS)
+
+    def start(self, *, at_once: bool = False, has_time: bool = False) -> None:
+        """Begin to connect, unless that is under way, or it is too early after a failure.
+
+        For what `has_time` a server that only died lately is started when its pause is over.
+        """
+        waits = has_time and not self.is_away
+        if self._owner is None and not self._is_closed and (at_once or waits or not self.is_paused):
+            pause = 0.0 if at_once else self._pause_left()
             self.state = State.STARTING
             self.began_at = _now()
             self._settled.clear()
-            self._owner = asyncio.create_task(self._own(), name=f"mcp {self.spec.name}")
+            self._owner = asyncio.create_task(self._own(pause), name=f"mcp {self.spec.name}")
 
     async def settle(self, seconds: float) -> None:
         """Wait until it is ready or has failed, at most that long."""
@@ -105,10 +101,10 @@ class Connection:
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Reply:
         """What the tool gives. Cancelling tells the server too. Raises ServerFault."""
-        self.start()
+        self.start(has_time=True)
         if self._owner is None:
             raise Unavailable("It was removed." if self._is_closed else self.error)
-        call = _Call(name, arguments, progress, asyncio.get_running_loop().create_future())
+        call = Pending(name, arguments, progress, asyncio.get_running_loop().create_future())
         self._inbox.put_nowait(call)
         try:
             return await call.answer
@@ -133,10 +129,12 @@ class Connection:
                 owner.cancel()
             await asyncio.wait({owner})
 
-    async def _own(self) -> None:
+    async def _own(self, pause: float) -> None:
+        self._is_stale = False
         fault: ServerFault | None = None
         ready_at: float | None = None
         try:
+            await asyncio.sleep(pause)
             sdk = await load_sdk()
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._start_seconds):
@@ -183,8 +181,11 @@ class Connection:
                     case _News.ENDED:
                         raise Ended
                     case _News.CHANGED:
+                        if self._is_stale:
+                            continue  # it will be listed anew anyway
+                        self._is_stale = True
                         work = asyncio.create_task(self._relist(session))
-                    case _Call() as call:
+                    case Pending() as call:
                         work = call.work = asyncio.create_task(self._answer(session, call))
                 running.add(work)
                 work.add_done_callback(running.discard)
@@ -195,6 +196,13 @@ class Connection:
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _relist(self, session: Session) -> None:
+        """One at a time: a server that says again and again that its list has changed is asked now and then."""
+        async with self._listing:
+            self._is_stale = False
+            await self._list_anew(session)
+            await asyncio.sleep(LEAST_SECONDS_BETWEEN_LISTS)
+
+    async def _list_anew(self, session: Session) -> None:
         try:
             async with asyncio.timeout(self._start_seconds):
                 self.tools = await session.tools()
@@ -203,7 +211,7 @@ class Connection:
             self.error = str(error) or f"It did not list its tools within {self._start_seconds:g} seconds."
             self._settled.set()
 
-    async def _answer(self, session: Session, call: _Call) -> None:
+    async def _answer(self, session: Session, call: Pending) -> None:
         self._calling += 1
         try:
             if not call.answer.done():
@@ -233,10 +241,11 @@ class Connection:
     def _ended(self, fault: ServerFault | None, ready_at: float | None) -> None:
         """Note how it ended; calls that were not begun go to the next connection, if there may be one at once."""
         self._owner = None
-        waiting: list[_Call] = []
+        self._was_ready = ready_at is not None
+        waiting: list[Pending] = []
         while not self._inbox.empty():
             item = self._inbox.get_nowait()
-            if isinstance(item, _Call) and not item.answer.done():
+            if isinstance(item, Pending) and not item.answer.done():
                 waiting.append(item)
         if fault is None:
             self.state, self._failures = State.RESTING, 0
@@ -247,13 +256,16 @@ class Connection:
                 self._failures = 0
             self._failed("It ended by itself.", pause=2.0 ** (self._failures - 1) if self._failures else 0.0)
         self._settled.set()
-        if waiting and not self._is_closed and not self.is_paused:
-            for call in waiting:
-                self._inbox.put_nowait(call)
-            self.start()
-            return
+        if waiting:
+            self.start(has_time=True)
         for call in waiting:
+            if self._owner is not None:
+                self._inbox.put_nowait(call)
+                continue
             call.fail(Unavailable("It was removed." if self._is_closed else self.error))
+
+    def _pause_left(self) -> float:
+        return max(0.0, self._not_before - _now())
 
     def _failed(self, error: str, *, pause: float) -> None:
         self.state, self.error = State.FAILED, error

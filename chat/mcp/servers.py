@@ -80,7 +80,7 @@ class Servers:
         await asyncio.gather(*map(self._begin, connections.values()))
         found: dict[str, Tool] = {}
         for connection in connections.values():
-            if connection.state is not State.FAILED:
+            if not connection.is_away:
                 found.update({tool.name: tool for tool in tools_of(connection) if tool.name not in found})
         return dict(sorted(found.items()))
 

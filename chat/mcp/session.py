@@ -5,6 +5,7 @@ Entering and leaving `opened` belongs into one task. What goes wrong comes out a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pydantic import ValidationError
 
 from chat.mcp.errors import BadAnswer, Ended, NotHeard, ServerFault, Unavailable
 from chat.mcp.pipes import MOST_BYTES, Pipes, speaking
+from chat.mcp.schemas import plain_schema
 from chat.mcp.specs import Address, Process, Way
 from klerai.http import vendor_client
 
@@ -36,12 +38,12 @@ _US = Implementation(name="KlerAI", version="0.1.0")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A tool as its server lists it; hints it does not give are None."""
+    """A tool as its server lists it, its schema in a form to be used; hints it does not give are None."""
 
     name: str
     title: str
     description: str
-    schema: Mapping[str, Any]
+    schema: dict[str, Any]
     is_read_only: bool | None
     is_open_world: bool | None
 
@@ -65,15 +67,15 @@ class Session:
     async def tools(self) -> tuple[Listed, ...]:
         """All pages, up to a number of tools no model could choose from."""
         with _translated(self._seen):
-            found: list[Listed] = []
+            found: list[Any] = []
             cursor: str | None = None
             for _ in range(MOST_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
-                found += map(_listed, page.tools)
+                found += page.tools
                 cursor = page.next_cursor
                 if cursor is None or len(found) >= MOST_TOOLS:
                     break
-            return tuple(found[:MOST_TOOLS])
+            return await asyncio.to_thread(_all_listed, found[:MOST_TOOLS])  # schemas take milliseconds each
 
     async def call(self, name: str, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> Reply:
         async def told(progress: float, total: float | None, message: str | None) -> None:
@@ -135,13 +137,17 @@ def _line(message: SessionMessage) -> bytes:
     return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
+def _all_listed(tools: list[Any]) -> tuple[Listed, ...]:
+    return tuple(map(_listed, tools))
+
+
 def _listed(tool: Any) -> Listed:
     hints = tool.annotations
     return Listed(
         name=tool.name,
         title=tool.title or (hints.title if hints else None) or "",
         description=tool.description or "",
-        schema=tool.input_schema or {},
+        schema=plain_schema(tool.input_schema),
         is_read_only=hints.read_only_hint if hints else None,
         is_open_world=hints.open_world_hint if hints else None,
     )

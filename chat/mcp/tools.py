@@ -10,7 +10,6 @@ from chat.mcp.connection import Connection
 from chat.mcp.errors import ServerFault
 from chat.mcp.github_places import card_place, file_source, github_label, repository_link
 from chat.mcp.naming import tool_name
-from chat.mcp.schemas import plain_schema
 from chat.mcp.wording import MOST_ERROR_CHARACTERS, told, worded
 from chat.passages import HOW_TO_CITE, quoted_block
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput
@@ -76,7 +75,7 @@ def _tool(listed: Listed, connection: Connection, name: str) -> Tool:
     return ServerTool(
         name=name,
         description=(listed.description or title)[:MOST_DESCRIPTION],
-        parameters=plain_schema(listed.schema),
+        parameters=listed.schema,
         category=spec.category,
         fetches=not spec.is_github and listed.is_open_world is not False,
         writes=listed.is_read_only is not True,

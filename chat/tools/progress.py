@@ -8,7 +8,7 @@ from collections.abc import Callable
 from chat.events import StatusUpdate
 from chat.tools.showing import clean
 
-LEAST_SECONDS_BETWEEN = 0.5
+LEAST_SECONDS_BETWEEN = 0.25
 MOST_TOLD = 60
 MOST_CHARACTERS = 200
 
