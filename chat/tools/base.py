@@ -68,8 +68,7 @@ class Tool(Protocol):
     """Something a model may call. One file each in chat/tools, offered there as `TOOL`.
 
     `parameters` is a JSON Schema object. `category` decides the price. One whose results hold nobody else's words may
-    say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go
-    wrong is a ToolFailure.
+    say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go wrong is a ToolFailure.
     """
 
     @property

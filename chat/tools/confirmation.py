@@ -42,7 +42,7 @@ class Confirmer(Protocol):
 
 
 def brings_outside_text(tool: Tool) -> bool:
-    """Whether what it gives may hold words that neither the person nor KlerAI wrote: so it is, unless it is `is_pure`."""
+    """Whether what it gives may hold words that neither the person nor KlerAI wrote: so it is, unless `is_pure`."""
     return not getattr(tool, "is_pure", False)
 
 
