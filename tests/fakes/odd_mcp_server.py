@@ -48,7 +48,8 @@ class Odd:
 
     def tools(self) -> list[dict[str, Any]]:
         names = [*_SCHEMAS, *(["grown"] if self._grown else [])]
-        return [{"name": name, "inputSchema": _SCHEMAS.get(name, _ANY)} for name in names]
+        hints = {"readOnlyHint": True, "openWorldHint": False}  # or a second turn would wait for the person
+        return [{"name": name, "inputSchema": _SCHEMAS.get(name, _ANY), "annotations": hints} for name in names]
 
     def call(self, name: str, arguments: dict[str, Any], tell: Tell) -> dict[str, Any]:
         match name:
