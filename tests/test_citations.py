@@ -14,7 +14,7 @@ from chat.models import Run
 from chat.wiring import Runtime
 from klerai.accounts.models import Person
 from retrieval.keyword_index import index_chunks
-from retrieval.models import Chunk, Document
+from retrieval.models import Chunk, Document, KnowledgeBase
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, calls, says
 from tests.harness.doors import by_key, by_session
@@ -36,7 +36,8 @@ def library(database: object, anthropic_server: AnthropicFake) -> Iterator[str]:
 
 
 def handbook(person: Person) -> Document:
-    """A document of this person's, of two passages."""
+    """A document of this person's, of two passages, and the only one there is to find."""
+    KnowledgeBase.objects.filter(owner=None).delete()
     knowledge_base = make_knowledge_base(LEAVE, TRAVEL, owner=person)
     with transaction.atomic():
         index_chunks(knowledge_base, list(Chunk.objects.filter(knowledge_base=knowledge_base).order_by("position")))

@@ -106,7 +106,7 @@ def test_the_files_of_a_folder_keep_their_paths_apart(visit: OpenVisit) -> None:
     there.page.evaluate(DROP_A_FOLDER)
     work(alice, number=2)
     there.page.get_by_role("link", name="notes › a › read.txt").wait_for()
-    assert there.page.get_by_role("link", name="notes › b › read.txt").is_visible()
+    there.page.get_by_role("link", name="notes › b › read.txt").wait_for()
 
 
 def test_polling_ends_when_nothing_is_in_progress(visit: OpenVisit) -> None:
