@@ -165,6 +165,12 @@ def without_numbers(text: str, citations: Iterable[Mapping[str, Any]]) -> str:
     return re.sub(r"[ \t]?\[(\d{1,3})\](?!\()", lambda mark: "" if int(mark[1]) in numbers else mark[0], text)
 
 
+def section_below(title: str, section: str | None) -> str:
+    """The section path without the document's title, with which it often begins."""
+    path = (section or "").split(" › ")
+    return " › ".join(path[1:] if path[0] == title else path)
+
+
 def _sentence_with(text: str, number: int) -> str:
     at = text.find(f"[{number}]")
     before = text[:at].rstrip()

@@ -19,6 +19,7 @@ from chat.events import (
     ToolCallResult,
     ToolCallStart,
 )
+from chat.sources import section_below
 
 
 class Terminal:
@@ -59,8 +60,8 @@ class Terminal:
 
     def _sources(self, citations: list[dict[str, Any]]) -> None:
         for citation in citations:
-            section = f" › {citation['section']}" if citation["section"] else ""
-            self._note(f"[{citation['n']}] {citation['title']}{section}")
+            section = section_below(citation["title"], citation["section"])
+            self._note(f"[{citation['n']}] {' › '.join(filter(None, (citation['title'], section)))}")
 
     def _receipt(self, receipt: dict[str, Any]) -> None:
         self._end_line()

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from chat.answer_links import Citation
 from chat.models import Run
 from chat.queries import citations_of, run_of
+from chat.sources import section_below
 from chat.views.frame import person_of
 from chat.views.passage_text import Block, Range, blocks_of
 from chat.views.places import Place, Places, places_of
@@ -52,7 +53,7 @@ def passage(request: HttpRequest, run_id: UUID, n: int) -> HttpResponse:
         raise Http404
     document_id, place = cited["document_id"], Range(cited["start"], cited["end"])
     around = _around(person, document_id, place) if document_id else None
-    trail, _, heading = (cited["section"] or "").rpartition(" › ")
+    trail, _, heading = section_below(cited["title"], cited["section"]).rpartition(" › ")
     context = {
         "citation": cited,
         "heading": heading or cited["title"],
@@ -88,7 +89,8 @@ def _around(person: Person, document_id: str, place: Range) -> list[Block] | Non
 def _citation(run: Run, cited: Place, places: Places) -> Citation:
     panel = reverse("cited-passage", args=[run.run_id, cited["n"]])
     href = places.address(cited) or panel
-    return Citation(cited["n"], cited["title"], cited["section"] or "", cited["quote"], href, panel)
+    section = section_below(cited["title"], cited["section"])
+    return Citation(cited["n"], cited["title"], section, cited["quote"], href, panel)
 
 
 def _stages(cited: Place) -> Sequence[Stage]:

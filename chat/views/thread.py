@@ -16,6 +16,7 @@ from chat.answer_links import Citation, ItemLinks, item_links, with_citations
 from chat.models import Conversation, Item, Run
 from chat.queries import branch_to, citations_of, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
+from chat.sources import section_below
 from chat.templatetags.page import credits, duration
 from chat.views.citations import cited_in
 from chat.views.notices import Notice, notice_of
@@ -186,11 +187,13 @@ def _card(item: Item, places: Places, *, took: int, share: str) -> Card:
         cost=f"{duration(took)} · {credits(shown.get('credits') or 0)}" if item.is_ok else "not charged",
         milliseconds=took,
         share=share,
-        found=tuple(
-            FoundPassage(place["title"], place.get("section") or "", places.address(place)) for place in _found(item)
-        ),
+        found=tuple(_passage(place, places) for place in _found(item)),
         arguments=tuple((name, _words(value)) for name, value in (shown.get("arguments") or {}).items()),
     )
+
+
+def _passage(place: Place, places: Places) -> FoundPassage:
+    return FoundPassage(place["title"], section_below(place["title"], place.get("section")), places.address(place))
 
 
 def _words(value: Any) -> str:

@@ -41,7 +41,7 @@ export class PassagePanel {
     this.#body.replaceChildren(document.adoptNode(view));
     this.#panel.hidden = false;
     this.#panel.focus({ preventScroll: true });
-    this.#body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
+    this.#body.querySelector("mark")?.scrollIntoView({ block: "center" });
   }
 
   step(by) {
