@@ -14,6 +14,7 @@ from chat.messages import ToolResults, Transcript, Usage
 from chat.profiles import Profile
 from chat.sources import Citing, Sources
 from chat.strategies.base import (
+    ArgumentsPiece,
     Card,
     ModelRequest,
     ModelStrategy,
@@ -135,6 +136,8 @@ async def _heard(
                 case TextPiece(text):
                     if shown := citing.feed(unmarking.feed(text)):
                         yield ContentChunk(clean(shown), turn)
+                case ArgumentsPiece():
+                    continue
                 case _:
                     yield _happening(piece)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import orjson
 import pytest
 import pytest_asyncio
 
 from chat.errors import FaultKind
 from chat.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResults, UserMessage
 from chat.strategies.anthropic import Anthropic
-from chat.strategies.base import Card
+from chat.strategies.base import ArgumentsPiece, Card
 from chat.strategies.patience import Patience
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Redacted, Text, Thinking, Turn, calls, says
@@ -61,6 +62,18 @@ async def test_two_tools_are_called_in_one_turn_and_both_results_go_back_togethe
     assert second.text == "Done."
     sent = anthropic_fake.requests()[1]["body"]["messages"]
     assert [block["type"] for block in sent[2]["content"]] == ["tool_result", "tool_result"]
+
+
+async def test_the_arguments_of_a_spoken_tool_are_given_out_as_they_are_written(
+    claude: Anthropic, anthropic_fake: AnthropicFake
+) -> None:
+    spoken = {"answer": "It is 434 — “exactly”. 🎉"}
+    anthropic_fake.script(calls(Call("calculator", {"expression": "1 + 1"}), Call("say", spoken), each_ms=2))
+    heard = await listen(claude, replace(asking("Say it."), spoken_tool="say"))
+    first, second = heard.reply.tool_calls
+    assert orjson.loads(heard.arguments[second.id]) == spoken == second.arguments
+    assert len([event for event in heard.events if isinstance(event, ArgumentsPiece)]) > 1
+    assert first.id not in heard.arguments
 
 
 async def test_a_call_without_arguments_has_none(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:

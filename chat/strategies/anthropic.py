@@ -46,7 +46,7 @@ class Anthropic:
         await self._client.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StrategyEvent]:
-        turn = Turn(request.card.model)
+        turn = Turn(request.card.model, spoken_tool=request.spoken_tool)
         splitter = EventSplitter()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience.first_token_seconds

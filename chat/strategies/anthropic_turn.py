@@ -10,7 +10,14 @@ import orjson
 from chat.errors import FaultKind, ModelFault, ModelRefused
 from chat.messages import AssistantMessage, ToolCall, Usage
 from chat.strategies.anthropic_request import VENDOR, tool_use
-from chat.strategies.base import ReasoningPiece, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
+from chat.strategies.base import (
+    ArgumentsPiece,
+    ReasoningPiece,
+    StrategyEvent,
+    TextPiece,
+    ToolCallDetected,
+    TurnComplete,
+)
 
 Json = dict[str, Any]
 
@@ -50,9 +57,10 @@ class _Block:
 class Turn:
     """Grows with every read and says what the person may see of it; whole only when the vendor said why it stopped."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, spoken_tool: str | None = None) -> None:
         self.model = model
         self.is_over = False
+        self._spoken_tool = spoken_tool
         self._blocks: list[_Block] = []
         self._usage: dict[str, int] = {}
         self._stop_reason: str | None = None
@@ -67,7 +75,11 @@ class Turn:
     @property
     def is_speaking(self) -> bool:
         """Whether the block being written is one that is shown while it grows."""
-        return bool(self._blocks) and self._blocks[-1].is_open and self._blocks[-1].kind in ("text", "thinking")
+        return bool(self._blocks) and self._blocks[-1].is_open and self._is_spoken(self._blocks[-1])
+
+    def _is_spoken(self, block: _Block) -> bool:
+        is_call = block.kind == "tool_use" and self._spoken_tool is not None
+        return block.kind in ("text", "thinking") or (is_call and block.opened["name"] == self._spoken_tool)
 
     def read(self, events: list[bytes]) -> list[StrategyEvent]:
         """What these events add, words that stand together merged into one piece.
@@ -149,6 +161,8 @@ class Turn:
                 seen.append(TextPiece(delta["text"]))
             case "input_json_delta":
                 block.words.append(delta["partial_json"])
+                if self._is_spoken(block):
+                    seen.append(ArgumentsPiece(block.opened["id"], delta["partial_json"]))
             case "thinking_delta":
                 block.words.append(delta["thinking"])
                 seen.append(ReasoningPiece(delta["thinking"]))
@@ -173,26 +187,26 @@ class Turn:
 
 
 def _merged(seen: list[StrategyEvent]) -> list[StrategyEvent]:
-    if len(seen) < 2:
-        return seen
+    """Words of one kind that stand together as one piece."""
     merged: list[StrategyEvent] = []
-    words: list[str] = []
-    kind: type[TextPiece] | type[ReasoningPiece] = TextPiece
     for piece in seen:
-        if isinstance(piece, TextPiece | ReasoningPiece):
-            if words and type(piece) is not kind:
-                merged.append(kind("".join(words)))
-                words = []
-            kind = type(piece)
-            words.append(piece.text)
-        else:
-            if words:
-                merged.append(kind("".join(words)))
-                words = []
+        joined = _joined(merged[-1], piece) if merged else None
+        if joined is None:
             merged.append(piece)
-    if words:
-        merged.append(kind("".join(words)))
+        else:
+            merged[-1] = joined
     return merged
+
+
+def _joined(before: StrategyEvent, after: StrategyEvent) -> StrategyEvent | None:
+    match before, after:
+        case TextPiece(text), TextPiece(more):
+            return TextPiece(text + more)
+        case ReasoningPiece(text), ReasoningPiece(more):
+            return ReasoningPiece(text + more)
+        case ArgumentsPiece(call, text), ArgumentsPiece(same, more) if call == same:
+            return ArgumentsPiece(call, text + more)
+    return None
 
 
 def _call(block: _Block, *, is_cut: bool) -> ToolCall:

@@ -26,6 +26,7 @@ class ModelRequest:
 
     `settled` counts the leading messages that will stand unchanged in the next call, so that a vendor's cache
     breakpoint can be put behind them. With `may_call` false the tools stay in the prompt but must not be called.
+    `spoken_tool` names one whose arguments are given out while the model writes them.
     """
 
     card: Card
@@ -36,6 +37,7 @@ class ModelRequest:
     max_tokens: int = 4096
     settled: int = 0
     may_call: bool = True
+    spoken_tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,14 @@ class ToolCallDetected:
 
     id: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsPiece:
+    """More of the JSON of a call's arguments, of a tool that is spoken."""
+
+    id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,7 @@ class TurnComplete:
     card: Card | None = None
 
 
-StrategyEvent = TextPiece | ReasoningPiece | ToolCallDetected | Retrying | NextCard | TurnComplete
+StrategyEvent = TextPiece | ReasoningPiece | ToolCallDetected | ArgumentsPiece | Retrying | NextCard | TurnComplete
 
 
 class ModelStrategy(Protocol):

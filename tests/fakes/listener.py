@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from chat.errors import ModelFault, ModelRefused
 from chat.messages import AssistantMessage, Message, ToolResult, ToolResults, ToolSpec, UserMessage
 from chat.strategies.base import (
+    ArgumentsPiece,
     Card,
     ModelRequest,
     ModelStrategy,
@@ -51,6 +52,15 @@ class Heard:
     @property
     def announced(self) -> list[str]:
         return [event.name for event in self.events if isinstance(event, ToolCallDetected)]
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """What was given out of the arguments of spoken tools, by call."""
+        given: dict[str, str] = {}
+        for event in self.events:
+            if isinstance(event, ArgumentsPiece):
+                given[event.id] = given.get(event.id, "") + event.text
+        return given
 
     @property
     def retries(self) -> list[Retrying]:
