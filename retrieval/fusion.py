@@ -1,4 +1,4 @@
-"""How the scores of two legs become one: each way is a formula, as SQL and in Python."""
+"""How the scores of two legs become one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ class Seen:
 
 
 class Fusion(Protocol):
-    """`sql` computes what `score` does, of columns named as in Seen and `best_keyword_score` of the whole query."""
-
-    @property
-    def sql(self) -> str: ...
+    """A formula. `best_keyword_score` is that of the whole query."""
 
     def score(self, seen: Seen, *, best_keyword_score: float) -> float: ...
 
@@ -30,11 +27,6 @@ class ReciprocalRank:
     """The sum of 1 / (k + rank): takes no notice of how much better a passage is than the next."""
 
     k: int = 60
-
-    @property
-    def sql(self) -> str:
-        legs = (f"coalesce(1.0::float8 / ({self.k} + {leg}_rank), 0)" for leg in ("keyword", "vector"))
-        return f"({' + '.join(legs)})"
 
     def score(self, seen: Seen, *, best_keyword_score: float) -> float:
         return sum(1.0 / (self.k + rank) for rank in (seen.keyword_rank, seen.vector_rank) if rank is not None)
@@ -47,11 +39,6 @@ class ConvexCombination:
     """
 
     keyword_weight: float = 0.5
-
-    @property
-    def sql(self) -> str:
-        keyword = f"{self.keyword_weight}::float8 * coalesce(keyword_score / nullif(best_keyword_score, 0), 0)"
-        return f"({keyword} + {1 - self.keyword_weight}::float8 * coalesce((cosine + 1) / 2, 0))"
 
     def score(self, seen: Seen, *, best_keyword_score: float) -> float:
         keyword = (seen.keyword_score or 0) / best_keyword_score if best_keyword_score else 0.0

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from django.db import connection, transaction
-from numpy.typing import NDArray
+from django.db.backends.utils import CursorWrapper
 
 from retrieval.analysis import terms
 from retrieval.models import Chunk, KeywordStatistics, KnowledgeBase
+from retrieval.postings import CHUNKS_A_BLOCK, Counted, blocks_of, without
 
 _ADD_STATISTICS = """
-INSERT INTO retrieval_keywordstatistics AS held (knowledge_base_id, chunks, total_length) VALUES (%s, %s, %s)
+INSERT INTO retrieval_keywordstatistics AS held (knowledge_base_id, chunks, total_length, next_number)
+VALUES (%(base)s, %(chunks)s, %(length)s, %(chunks)s)
 ON CONFLICT (knowledge_base_id) DO UPDATE
-SET chunks = held.chunks + excluded.chunks, total_length = held.total_length + excluded.total_length
+SET chunks = held.chunks + excluded.chunks, total_length = held.total_length + excluded.total_length,
+    next_number = held.next_number + excluded.next_number
+RETURNING next_number - %(chunks)s
 """
 _ADD_TERMS = """
 INSERT INTO retrieval_term AS held (knowledge_base_id, lexeme, chunks)
@@ -26,52 +28,42 @@ SELECT %s, fresh.lexeme, fresh.chunks FROM unnest(%s::text[], %s::integer[]) AS 
 ON CONFLICT (knowledge_base_id, lexeme) DO UPDATE SET chunks = held.chunks + excluded.chunks
 RETURNING id, lexeme
 """
-_FORGET = """
-WITH gone AS (
-    DELETE FROM retrieval_indexedchunk indexed USING retrieval_chunk chunk
-    WHERE chunk.id = indexed.chunk_id AND chunk.document_id = %s
-    RETURNING indexed.chunk_id, indexed.length, indexed.term_ids
-), pair AS MATERIALIZED (
-    SELECT unnest(term_ids) AS term_id, chunk_id FROM gone
-), posting AS (
-    DELETE FROM retrieval_posting posting USING pair
-    WHERE posting.term_id = pair.term_id AND posting.chunk_id = pair.chunk_id
-), counted AS (
-    UPDATE retrieval_term term SET chunks = term.chunks - lost.chunks
-    FROM (SELECT term_id, count(*) AS chunks FROM pair GROUP BY term_id) lost
-    WHERE term.id = lost.term_id
-    RETURNING term.id, term.chunks
-), statistics AS (
-    UPDATE retrieval_keywordstatistics SET
-        chunks = chunks - (SELECT count(*) FROM gone),
-        total_length = total_length - (SELECT coalesce(sum(length), 0) FROM gone)
-    WHERE knowledge_base_id = %s
-)
-SELECT coalesce(array_agg(id), '{}') FROM counted WHERE chunks = 0
+_ADD_POSTINGS = """
+INSERT INTO retrieval_postingblock AS held (term_id, number, postings)
+SELECT * FROM unnest(%b::bigint[], %b::integer[], %b::bytea[])
+ON CONFLICT (term_id, number) DO UPDATE SET postings = held.postings || excluded.postings
 """
-# What PostgreSQL's binary COPY calls a row of a posting: each field behind its size in bytes.
-_POSTING = np.dtype(
-    [("fields", ">i2")]
-    + [
-        part
-        for name, kind, size in (
-            ("term", ">i8", 8),
-            ("chunk", ">i8", 8),
-            ("occurrences", ">f4", 4),
-            ("length", ">f4", 4),
-        )
-        for part in ((f"{name}_size", ">i4"), (name, kind))
-    ]
-)
-_COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_COPY_END = b"\xff\xff"
-
-
-@dataclass(frozen=True, slots=True)
-class _Analysed:
-    chunk_id: int
-    length: int
-    occurrences: Counter[str]
+_ADD_CHUNKS = """
+INSERT INTO retrieval_indexedchunk (chunk_id, knowledge_base_id, number, length, term_ids)
+VALUES (%s, %s, %s, %s, %s::bigint[])
+"""
+_TAKE_CHUNKS = """
+DELETE FROM retrieval_indexedchunk indexed USING retrieval_chunk chunk
+WHERE chunk.id = indexed.chunk_id AND chunk.document_id = %s
+RETURNING indexed.number, indexed.length, indexed.term_ids
+"""
+_READ_POSTINGS = """
+SELECT term_id, number, postings FROM retrieval_postingblock
+JOIN unnest(%s::bigint[], %s::integer[]) AS wanted (term_id, number) USING (term_id, number)
+"""
+_PUT_POSTINGS = """
+UPDATE retrieval_postingblock block SET postings = fresh.postings
+FROM unnest(%b::bigint[], %b::integer[], %b::bytea[]) AS fresh (term_id, number, postings)
+WHERE block.term_id = fresh.term_id AND block.number = fresh.number
+"""
+_TAKE_EMPTY = """
+DELETE FROM retrieval_postingblock block USING unnest(%s::bigint[], %s::integer[]) AS empty (term_id, number)
+WHERE block.term_id = empty.term_id AND block.number = empty.number
+"""
+_TAKE_TERMS = """
+UPDATE retrieval_term term SET chunks = term.chunks - lost.chunks
+FROM unnest(%s::bigint[], %s::integer[]) AS lost (term_id, chunks)
+WHERE term.id = lost.term_id
+"""
+_TAKE_STATISTICS = """
+UPDATE retrieval_keywordstatistics SET chunks = chunks - %s, total_length = total_length - %s
+WHERE knowledge_base_id = %s
+"""
 
 
 @transaction.atomic
@@ -81,20 +73,26 @@ def index_chunks(knowledge_base: KnowledgeBase, chunks: Sequence[Chunk]) -> None
     Until the transaction ends nobody else changes the keyword index of this knowledge base, so that two documents
     cannot wait for each other's words in turn: call it late, and embed before.
     """
-    analysed = [_analysed(chunk) for chunk in chunks]
-    if not analysed:
+    if not chunks:
         return
-    counts = Counter(lexeme for each in analysed for lexeme in each.occurrences)
-    lexemes = sorted(counts)
+    occurrences = [Counter(terms(f"{chunk.section}\n{chunk.text}")) for chunk in chunks]
+    length = sum(each.total() for each in occurrences)
+    having = Counter(lexeme for each in occurrences for lexeme in each)
+    lexemes = sorted(having)
     with connection.cursor() as cursor:
-        total_length = sum(each.length for each in analysed)
-        cursor.execute(_ADD_STATISTICS, [knowledge_base.pk, len(analysed), total_length])
-        cursor.execute(_ADD_TERMS, [knowledge_base.pk, lexemes, [counts[lexeme] for lexeme in lexemes]])
+        cursor.execute(_ADD_STATISTICS, {"base": knowledge_base.pk, "chunks": len(chunks), "length": length})
+        (first,) = cursor.fetchone()
+        counted = [Counted(number, each) for number, each in enumerate(occurrences, start=first)]
+        cursor.execute(_ADD_TERMS, [knowledge_base.pk, lexemes, [having[lexeme] for lexeme in lexemes]])
         ids = {lexeme: term_id for term_id, lexeme in cursor.fetchall()}
-        _copy_postings(cursor, analysed, ids)
+        blocks = {(ids[lexeme], number): packed for (lexeme, number), packed in blocks_of(counted).items()}
+        _write(cursor, _ADD_POSTINGS, blocks)
         cursor.executemany(
-            "INSERT INTO retrieval_indexedchunk (chunk_id, length, term_ids) VALUES (%s, %s, %s::bigint[])",
-            [(each.chunk_id, each.length, [ids[lexeme] for lexeme in each.occurrences]) for each in analysed],
+            _ADD_CHUNKS,
+            [
+                (chunk.pk, knowledge_base.pk, each.number, each.length, [ids[lexeme] for lexeme in each.occurrences])
+                for chunk, each in zip(chunks, counted, strict=True)
+            ],
         )
 
 
@@ -105,28 +103,31 @@ def forget_document(document_id: UUID) -> None:
     if (held := statistics.select_for_update(of=("self",)).first()) is None:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_FORGET, [document_id, held.knowledge_base_id])
-        (unused,) = cursor.fetchone()
-        cursor.execute("DELETE FROM retrieval_term WHERE id = ANY(%s::bigint[])", [unused])
+        cursor.execute(_TAKE_CHUNKS, [document_id])
+        gone = cursor.fetchall()
+        lost = Counter(term_id for _, _, term_ids in gone for term_id in term_ids)
+        cursor.execute(_TAKE_TERMS, [list(lost), list(lost.values())])
+        cursor.execute(_TAKE_STATISTICS, [len(gone), sum(length for _, length, _ in gone), held.knowledge_base_id])
+        cursor.execute("DELETE FROM retrieval_term WHERE id = ANY(%s::bigint[]) AND chunks = 0", [list(lost)])
+        places = defaultdict[tuple[int, int], set[int]](set)
+        for number, _, term_ids in gone:
+            block, place = divmod(number, CHUNKS_A_BLOCK)
+            for term_id in term_ids:
+                places[term_id, block].add(place)
+        _take_postings(cursor, places)
 
 
-def _analysed(chunk: Chunk) -> _Analysed:
-    found = terms(f"{chunk.section}\n{chunk.text}")
-    return _Analysed(chunk.pk, len(found), Counter(found))
+def _take_postings(cursor: CursorWrapper, places: dict[tuple[int, int], set[int]]) -> None:
+    """Those of words that are gone themselves went with them."""
+    cursor.execute(_READ_POSTINGS, [[term_id for term_id, _ in places], [block for _, block in places]])
+    left = {(term_id, block): without(packed, places[term_id, block]) for term_id, block, packed in cursor.fetchall()}
+    _write(cursor, _PUT_POSTINGS, {key: packed for key, packed in left.items() if packed})
+    empty = [key for key, packed in left.items() if not packed]
+    cursor.execute(_TAKE_EMPTY, [[term_id for term_id, _ in empty], [block for _, block in empty]])
 
 
-def _copy_postings(cursor: Any, analysed: Sequence[_Analysed], ids: dict[str, int]) -> None:
-    """Write all postings in one stream, in the order of their index."""
-    rows: NDArray[np.void] = np.zeros(sum(len(each.occurrences) for each in analysed), dtype=_POSTING)
-    sizes = np.array([len(each.occurrences) for each in analysed])
-    rows["fields"] = 4
-    rows["term_size"] = rows["chunk_size"] = 8
-    rows["occurrences_size"] = rows["length_size"] = 4
-    rows["term"] = [ids[lexeme] for each in analysed for lexeme in each.occurrences]
-    rows["chunk"] = np.repeat([each.chunk_id for each in analysed], sizes)
-    rows["occurrences"] = [count for each in analysed for count in each.occurrences.values()]
-    rows["length"] = np.repeat([each.length for each in analysed], sizes)
-    rows = rows[np.lexsort((rows["chunk"], rows["term"]))]
-    columns = "retrieval_posting (term_id, chunk_id, occurrences, length)"
-    with cursor.copy(f"COPY {columns} FROM STDIN (FORMAT binary)") as copy:
-        copy.write(_COPY_HEAD + rows.tobytes() + _COPY_END)
+def _write(cursor: CursorWrapper, statement: str, blocks: dict[tuple[int, int], bytes]) -> None:
+    """In one order, that of the index."""
+    keys = sorted(blocks)
+    columns: list[Any] = [[term_id for term_id, _ in keys], [block for _, block in keys], [blocks[key] for key in keys]]
+    cursor.execute(statement, columns)

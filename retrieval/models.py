@@ -167,25 +167,34 @@ class Term(models.Model):
         return self.lexeme
 
 
-class Posting(models.Model):
-    """How often a chunk has a term, beside the chunk's length in terms: all BM25 needs, read from the index alone.
+class PostingBlock(models.Model):
+    """Which chunks of a block have a term, how often, and how long each is, packed as retrieval.postings has it.
 
-    Written and removed with its IndexedChunk; goes by itself when its term does.
+    Written with the IndexedChunks it speaks of; goes by itself when its term does.
     """
 
-    pk = models.CompositePrimaryKey("term_id", "chunk_id")
+    pk = models.CompositePrimaryKey("term_id", "number")
     term = models.ForeignKey(Term, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
-    chunk = models.ForeignKey(Chunk, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
-    occurrences = models.FloatField()
-    length = models.FloatField()
+    number = models.IntegerField()
+    postings = models.BinaryField()
 
 
 class IndexedChunk(models.Model):
-    """That a chunk can be found by keyword: its length and the terms under which its postings stand."""
+    """That a chunk can be found by keyword: its number in the keyword index, its length and its terms.
+
+    Numbers count up from 0 in each knowledge base and are never given twice; blocks of postings go by them.
+    """
 
     chunk = models.OneToOneField(Chunk, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+", db_index=False)
+    number = models.IntegerField()
     length = models.PositiveIntegerField()
     term_ids = ArrayField(models.BigIntegerField())
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["knowledge_base", "number"], name="indexed_chunk_number_is_unique"),
+        ]
 
 
 class KeywordStatistics(models.Model):
@@ -197,6 +206,7 @@ class KeywordStatistics(models.Model):
     knowledge_base = models.OneToOneField(KnowledgeBase, primary_key=True, on_delete=models.CASCADE, related_name="+")
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.PositiveBigIntegerField(default=0)
+    next_number = models.IntegerField(default=0)
 
 
 class CachedVector(models.Model):

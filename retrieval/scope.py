@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from klerai.accounts.models import Person
 from retrieval.knowledge import searched
-from retrieval.models import KeywordStatistics
+from retrieval.models import KeywordStatistics, KnowledgeBase
 from retrieval.vector_index import count_windows
 
 FEW_CHUNKS = 2_000  # whose windows are never worth counting
@@ -24,9 +25,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The knowledge bases a person may read under a slug, as far as they hold anything."""
+    """The knowledge bases a person may read under a slug, as far as they hold anything; their chunks and the terms of
+    these are counted as BM25 does.
+    """
 
     parts: tuple[Part, ...]
+    chunks: int = 0
+    total_length: int = 0
 
     @property
     def ids(self) -> list[UUID]:
@@ -35,21 +40,24 @@ class Scope:
 
 def scope_of(person: Person | None, slug: str) -> Scope:
     """Raises NoSuchKnowledgeBase."""
-    bases = searched(person, slug)
-    held = dict(
-        KeywordStatistics.objects.filter(knowledge_base__in=[base.pk for base in bases], chunks__gt=0).values_list(
-            "knowledge_base_id", "chunks"
-        )
-    )
+    return scope_in(searched(person, slug))
+
+
+def scope_in(bases: Sequence[KnowledgeBase]) -> Scope:
+    """Of knowledge bases that the searcher may read."""
+    filled = KeywordStatistics.objects.filter(knowledge_base__in=[base.pk for base in bases], chunks__gt=0)
+    held = {statistics.knowledge_base_id: statistics for statistics in filled}
     by_embedder: dict[str, list[UUID]] = {}
     for base in bases:
         if base.pk in held:
             by_embedder.setdefault(base.embedder, []).append(base.pk)
     return Scope(
         tuple(
-            Part(name, tuple(ids), _are_compared(name, ids, chunks=sum(held[base] for base in ids)))
+            Part(name, tuple(ids), _are_compared(name, ids, chunks=sum(held[base].chunks for base in ids)))
             for name, ids in by_embedder.items()
-        )
+        ),
+        chunks=sum(statistics.chunks for statistics in held.values()),
+        total_length=sum(statistics.total_length for statistics in held.values()),
     )
 
 

@@ -20,7 +20,7 @@ from retrieval.ingestion.accept import Outcome, accept, accept_upload, delete_do
 from retrieval.ingestion.originals import MOST_BYTES, PIECE_BYTES, original_pieces
 from retrieval.ingestion.uploads import accept_files
 from retrieval.knowledge import written
-from retrieval.models import DEFAULT_SLUG, Chunk, Document, IndexedChunk, OriginalPiece, Posting, Window
+from retrieval.models import DEFAULT_SLUG, Chunk, Document, IndexedChunk, OriginalPiece, Term, Window
 from retrieval.search import search
 from tests.documents import chunks_of, pieces_of, processed, prose, seen, taken_in
 from tests.people import make_alice, make_charlie
@@ -104,12 +104,14 @@ def test_a_document_is_deleted_with_all_that_was_made_of_it(alice: Person) -> No
     before = seen(kept)
     document = taken_in(alice, "gone.txt", prose(400, "herons"))
     keys = [chunk.pk for chunk in chunks_of(document)]
-    assert Posting.objects.filter(chunk__in=keys).exists()
+    herons = Term.objects.filter(knowledge_base=document.knowledge_base, lexeme="heron")
+    assert herons.exists()
     delete_document(document)
     delete_document(document)
     for rows in (
         Chunk.objects.filter(pk__in=keys),
-        *(m.objects.filter(chunk__in=keys) for m in (Window, Posting, IndexedChunk)),
+        *(m.objects.filter(chunk__in=keys) for m in (Window, IndexedChunk)),
+        herons,
     ):
         assert not rows.exists()
     assert not OriginalPiece.objects.filter(document=document.pk).exists()

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection, transaction
 from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,12 +16,12 @@ from klerai.accounts.models import Person
 from klerai.env import BadSetting, Environment
 from retrieval.analysis import terms
 from retrieval.errors import NoSuchKnowledgeBase
-from retrieval.fusion import CONVEX
 from retrieval.knowledge import DEFAULT_SLUG
 from retrieval.models import KnowledgeBase
 from retrieval.passages import Found
+from retrieval.ranking import Wanted, passages_in
+from retrieval.scope import scope_in
 from retrieval.search import search
-from retrieval.statement import statement
 from tests.harness.knowledge import add_document, add_embedded, make_base
 from tests.people import make_alice, make_charlie
 
@@ -83,18 +82,14 @@ def test_a_nonsensical_k1_stops_the_start_with_its_name(value: str) -> None:
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXTS, min_size=3, max_size=15, unique=True), query=TEXTS)
-def test_with_few_postings_to_spend_the_rarest_word_finds_and_all_words_score(texts: list[str], query: str) -> None:
+def test_with_few_postings_to_spend_the_rarest_word_counts_alone(texts: list[str], query: str) -> None:
     base = make_base(make_alice(), embedder="")
     add_document(base, *texts)
-    text, parameters = statement([base.pk], set(terms(query)), [], fusion=CONVEX, shown=100, budget=1)
-    with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
-        scores = {row[4]: row[12] for row in cursor.fetchall()}
-    exact = bm25(query, texts)
     having = Counter(term for written in texts for term in set(terms(written)))
     known = sorted((having[term], term) for term in set(terms(query)) if having[term])
-    rarest = {text for text in texts if known and known[0][1] in terms(text)}
-    assert scores == pytest.approx({text: exact[text] for text in rarest}, rel=1e-6)
+    found = passages_in(scope_in([base]), Wanted(frozenset(terms(query))), most=100, budget=1)
+    scores = {passage.text: passage.scores.keyword for passage in found}
+    assert scores == pytest.approx(bm25(known[0][1], texts) if known else {}, rel=1e-6)
 
 
 def test_an_identifier_is_found_however_it_is_written() -> None:
@@ -191,11 +186,9 @@ def test_several_knowledge_bases_are_counted_as_one() -> None:
     texts = ["otter lake", "otter otter stone reed", "quartzite otter", "quartzite reed ice ice"]
     add_document(one, *texts[:3])
     add_document(two, *texts[3:])
-    own = [base.pk for base in (one, two)]
-    text, parameters = statement(own, set(terms("otter quartzite")), [], fusion=CONVEX, shown=100)
-    with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
-        assert {row[4]: row[12] for row in cursor.fetchall()} == pytest.approx(bm25("otter quartzite", texts))
+    both = passages_in(scope_in([one, two]), Wanted(frozenset(terms("otter quartzite"))), most=100)
+    scores = {passage.text: passage.scores.keyword for passage in both}
+    assert scores == pytest.approx(bm25("otter quartzite", texts))
     found = find(alice, "otter quartzite", limit=100)
     assert {one.slug, two.slug} <= {passage.knowledge_base for passage in found.passages}
 
@@ -252,8 +245,6 @@ async def _prowl(people: Sequence[Person], canaries: Sequence[str]) -> None:
 
 
 def _raw(base: KnowledgeBase, word: str) -> list[str]:
-    """What the statement itself finds of a word by keyword in one knowledge base."""
-    text, parameters = statement([base.pk], set(terms(word)), [], fusion=CONVEX, shown=100)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(text, parameters)
-        return [row[4] for row in cursor.fetchall()]
+    """What is found of a word by keyword in one knowledge base, whoever asks."""
+    found = passages_in(scope_in([base]), Wanted(frozenset(terms(word))), most=100)
+    return [passage.text for passage in found]

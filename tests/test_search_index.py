@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 from asgiref.sync import async_to_sync
 from django.db import connection
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from klerai.accounts.models import Person
 from retrieval.analysis import terms
 from retrieval.keyword_index import forget_document
-from retrieval.models import Chunk, Document, IndexedChunk, KeywordStatistics, KnowledgeBase, Posting, Term
+from retrieval.models import Chunk, Document, IndexedChunk, KeywordStatistics, KnowledgeBase, PostingBlock, Term
+from retrieval.postings import CHUNKS_A_BLOCK, POSTING
 from retrieval.search import search
 from tests.harness.knowledge import add_document, delete_document, make_base, replace_document
 from tests.people import make_alice
@@ -32,12 +34,14 @@ def assert_counts_are_right(base: KnowledgeBase) -> None:
     chunks = {chunk.pk: Counter(terms(chunk.text)) for chunk in Chunk.objects.filter(knowledge_base=base)}
     having = Counter(term for counts in chunks.values() for term in counts)
     assert dict(Term.objects.filter(knowledge_base=base).values_list("lexeme", "chunks")) == having
-    postings = Posting.objects.filter(term__knowledge_base=base)
+    indexed = IndexedChunk.objects.filter(knowledge_base=base)
+    numbers = dict(indexed.values_list("number", "chunk"))
     assert {
-        (chunk, lexeme): (occurrences, length)
-        for chunk, lexeme, occurrences, length in postings.values_list(
-            "chunk_id", "term__lexeme", "occurrences", "length"
+        (numbers[block * CHUNKS_A_BLOCK + int(place)], lexeme): (occurrences, length)
+        for block, lexeme, packed in PostingBlock.objects.filter(term__knowledge_base=base).values_list(
+            "number", "term__lexeme", "postings"
         )
+        for place, occurrences, length in np.frombuffer(packed, dtype=POSTING)
     } == {
         (chunk, term): (count, sum(counts.values()))
         for chunk, counts in chunks.items()
@@ -46,7 +50,7 @@ def assert_counts_are_right(base: KnowledgeBase) -> None:
     statistics = KeywordStatistics.objects.filter(knowledge_base=base).first() or KeywordStatistics()
     assert statistics.chunks == len(chunks)
     assert statistics.total_length == sum(sum(counts.values()) for counts in chunks.values())
-    assert IndexedChunk.objects.filter(chunk__knowledge_base=base).count() == len(chunks)
+    assert dict(indexed.values_list("chunk", "length")) == {pk: sum(counts.values()) for pk, counts in chunks.items()}
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -68,6 +72,29 @@ def test_adding_replacing_and_deleting_in_any_order_leaves_exact_counts(
             forget_document(document.pk)
             delete_document(document)
     assert_counts_are_right(base)
+
+
+def test_chunks_beyond_one_block_of_postings_are_found_and_forgotten_as_others_are() -> None:
+    alice = make_alice()
+    base = make_base(alice, embedder="")
+    add_document(base, "otter")
+    KeywordStatistics.objects.filter(knowledge_base=base).update(next_number=CHUNKS_A_BLOCK - 2)
+    crossing = add_document(base, *(f"otter lake {'ice ' * number}" for number in range(5)))
+    assert PostingBlock.objects.filter(term__knowledge_base=base, term__lexeme="otter").count() == 2
+    assert_counts_are_right(base)
+    found = async_to_sync(search)(alice, "otter lake", knowledge_base=base.slug).passages
+    assert [passage.text.count("ice") for passage in found] == [0, 1, 2, 3, 4]
+    delete_document(crossing)
+    assert PostingBlock.objects.filter(term__knowledge_base=base).count() == 1
+    assert_counts_are_right(base)
+
+
+def test_a_word_said_more_often_than_can_be_counted_counts_as_often_as_can() -> None:
+    alice = make_alice()
+    base = make_base(alice, embedder="")
+    add_document(base, "otter " * 70_000, "heron")
+    (found,) = async_to_sync(search)(alice, "otter", knowledge_base=base.slug).passages
+    assert found.text.startswith("otter")
 
 
 def test_documents_that_come_and_go_at_once_wait_for_each_other_without_a_deadlock() -> None:
@@ -114,8 +141,8 @@ def test_a_knowledge_base_and_a_person_take_their_postings_with_them() -> None:
         add_document(base, "otter lake", "heron")
     terms_gone = list(Term.objects.filter(knowledge_base=gone).values_list("pk", flat=True))
     gone.delete()
-    assert not Posting.objects.filter(term_id__in=terms_gone).exists()
+    assert not PostingBlock.objects.filter(term_id__in=terms_gone).exists()
     assert_counts_are_right(kept)
     terms_kept = list(Term.objects.filter(knowledge_base=kept).values_list("pk", flat=True))
     Person.objects.get(pk=alice.pk).delete()
-    assert not Posting.objects.filter(term_id__in=terms_kept).exists()
+    assert not PostingBlock.objects.filter(term_id__in=terms_kept).exists()

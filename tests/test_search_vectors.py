@@ -6,13 +6,13 @@ import uuid
 
 import numpy as np
 import pytest
-from django.db import connection, transaction
 
 from klerai.accounts.models import Person
-from retrieval.fusion import CONVEX
 from retrieval.models import KnowledgeBase, Window
-from retrieval.statement import VectorLeg, statement
+from retrieval.ranking import Wanted, passages_in
+from retrieval.scope import scope_in
 from retrieval.vector_index import MOST_COMPARED, Windows, count_windows, ensure_index
+from retrieval.vector_leg import VectorLeg
 from tests.harness.knowledge import add_document, make_base
 from tests.people import make_alice
 
@@ -53,12 +53,8 @@ def fill(base: KnowledgeBase, windows: int) -> None:
 
 def nearest(base: KnowledgeBase, vector: np.ndarray, *, is_compared: bool) -> list[tuple[str, float]]:
     leg = VectorLeg(base.embedder, vector.astype(np.float32), [base.pk], is_compared)
-    text, parameters = statement([base.pk], set(), [leg], fusion=CONVEX, shown=10)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('hnsw.ef_search', '100', true)")
-        cursor.execute("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
-        cursor.execute(text, parameters)
-        return [(row[4], round(row[13], 6)) for row in cursor.fetchall()]
+    found = passages_in(scope_in([base]), Wanted(frozenset(), legs=(leg,)), most=10)
+    return [(passage.text, round(passage.scores.vector or 0, 6)) for passage in found]
 
 
 @pytest.fixture

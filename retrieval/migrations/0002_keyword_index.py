@@ -4,20 +4,19 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-# Everything BM25 reads is in the primary key's index. Real numbers fill what alignment would waste on smaller ones, and
-# are what scores are counted in. A foreign key would cost an eighth of ingestion, and nothing else writes here.
+# Packed numbers do not become smaller by compression, and reading them should cost a copy. A foreign key would cost an
+# eighth of ingestion, and nothing else writes here.
 POSTINGS = """
-CREATE TABLE retrieval_posting (
+CREATE TABLE retrieval_postingblock (
     term_id bigint NOT NULL,
-    chunk_id bigint NOT NULL,
-    occurrences real NOT NULL,
-    length real NOT NULL,
-    PRIMARY KEY (term_id, chunk_id) INCLUDE (occurrences, length)
-) WITH (autovacuum_vacuum_insert_scale_factor = 0.05);
+    number integer NOT NULL,
+    postings bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (term_id, number)
+);
 
 CREATE FUNCTION retrieval_forget_postings() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    DELETE FROM retrieval_posting WHERE term_id = ANY (ARRAY(SELECT id FROM gone));
+    DELETE FROM retrieval_postingblock WHERE term_id = ANY (ARRAY(SELECT id FROM gone));
     RETURN NULL;
 END $$;
 CREATE TRIGGER forget_postings AFTER DELETE ON retrieval_term REFERENCING OLD TABLE AS gone
@@ -50,7 +49,7 @@ END $$;
 
 UNDO = """
 DROP FUNCTION retrieval_index_windows(text, integer, text);
-DROP TABLE retrieval_posting;
+DROP TABLE retrieval_postingblock;
 DROP TRIGGER forget_postings ON retrieval_term;
 DROP FUNCTION retrieval_forget_postings();
 """
@@ -66,6 +65,8 @@ class Migration(migrations.Migration):
             name="IndexedChunk",
             fields=[
                 ("chunk", models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name="+", serialize=False, to="retrieval.chunk")),
+                ("knowledge_base", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="retrieval.knowledgebase")),
+                ("number", models.IntegerField()),
                 ("length", models.PositiveIntegerField()),
                 ("term_ids", django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None)),
             ],
@@ -76,7 +77,12 @@ class Migration(migrations.Migration):
                 ("knowledge_base", models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name="+", serialize=False, to="retrieval.knowledgebase")),
                 ("chunks", models.PositiveIntegerField(default=0)),
                 ("total_length", models.PositiveBigIntegerField(default=0)),
+                ("next_number", models.IntegerField(default=0)),
             ],
+        ),
+        migrations.AddConstraint(
+            model_name="indexedchunk",
+            constraint=models.UniqueConstraint(fields=("knowledge_base", "number"), name="indexed_chunk_number_is_unique"),
         ),
         migrations.CreateModel(
             name="Term",
@@ -94,12 +100,11 @@ class Migration(migrations.Migration):
         migrations.SeparateDatabaseAndState(
             state_operations=[
                 migrations.CreateModel(
-                    name="Posting",
+                    name="PostingBlock",
                     fields=[
-                        ("pk", models.CompositePrimaryKey("term_id", "chunk_id", blank=True, editable=False, primary_key=True, serialize=False)),
-                        ("occurrences", models.FloatField()),
-                        ("length", models.FloatField()),
-                        ("chunk", models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name="+", to="retrieval.chunk")),
+                        ("pk", models.CompositePrimaryKey("term_id", "number", blank=True, editable=False, primary_key=True, serialize=False)),
+                        ("number", models.IntegerField()),
+                        ("postings", models.BinaryField()),
                         ("term", models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name="+", to="retrieval.term")),
                     ],
                 ),

@@ -18,9 +18,8 @@ from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.evaluation import Figures, figures
 from retrieval.management.commands.search import person_named
 from retrieval.passages import Passage
-from retrieval.ranking import rank
+from retrieval.ranking import MOST_FUSED, rank
 from retrieval.search import CANDIDATES, search
-from retrieval.statement import MOST_FUSED
 
 LEGS = ("keyword", "vector", "fused", "reranked")
 DOCUMENTS = 20
