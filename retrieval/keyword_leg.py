@@ -55,10 +55,10 @@ def postings_of(
 class KeywordScores:
     """The BM25 score of every chunk of a scope that has one of a query's words."""
 
-    def __init__(self, scores: NDArray[np.float64], bases: dict[tuple[UUID, int], int]) -> None:
+    def __init__(self, scores: NDArray[np.float64], begins: dict[tuple[UUID, int], int]) -> None:
         self._scores = scores
-        self._bases = bases  # where the chunks of a block begin among the scores
-        self._blocks = list(bases)
+        self._begins = begins  # where the chunks of a block begin among the scores
+        self._blocks = list(begins)
 
     @classmethod
     def of(
@@ -71,35 +71,38 @@ class KeywordScores:
         packed = [row[4] for row in rows]
         sizes = np.array([len(each) // POSTING.itemsize for each in packed], dtype=np.int64)
         postings: Postings = np.frombuffer(b"".join(packed), dtype=POSTING)
-        bases = {block: at * CHUNKS_A_BLOCK for at, block in enumerate(sorted({(row[2], row[3]) for row in rows}))}
+        begins = {block: at * CHUNKS_A_BLOCK for at, block in enumerate(sorted({(row[2], row[3]) for row in rows}))}
         having = np.array([row[1] for row in rows], dtype=np.float64)
         weights = np.log1p((chunks - having + 0.5) / (having + 0.5)) * (settings.BM25_K1 + 1)
         weights *= np.where([row[0] in added for row in rows], ADDED_WEIGHT, 1.0)
-        starts = np.array([bases[row[2], row[3]] for row in rows], dtype=np.int64)
+        starts = np.array([begins[row[2], row[3]] for row in rows], dtype=np.int64)
         slope = settings.BM25_K1 * settings.BM25_B * chunks / max(total_length, 1)
         occurrences = postings["occurrences"].astype(np.float64)
         score = occurrences + settings.BM25_K1 * (1 - settings.BM25_B) + slope * postings["length"]
         np.divide(occurrences, score, out=score)
         score *= np.repeat(weights, sizes)
         places = np.repeat(starts, sizes) + postings["place"]
-        scores = np.bincount(places, weights=score, minlength=len(bases) * CHUNKS_A_BLOCK)
-        return cls(scores.astype(np.float64, copy=False), bases)
+        scores = np.bincount(places, weights=score, minlength=len(begins) * CHUNKS_A_BLOCK)
+        return cls(scores.astype(np.float64, copy=False), begins)
 
-    def best(self, most: int) -> list[tuple[Place, float]]:
-        """The chunks with the highest scores, best first; equal ones in the order they were indexed."""
+    def best(self, most: int) -> list[int]:
+        """Where the highest scores stand, best first; equal ones in the order their chunks were indexed."""
         found = np.flatnonzero(self._scores)
         if len(found) > most:
-            least = np.partition(self._scores[found], -most)[-most]
-            found = found[self._scores[found] >= least]
-        order = np.lexsort((found, -self._scores[found]))[:most]
-        return [(self._place(int(at)), float(self._scores[at])) for at in found[order]]
+            scores = self._scores[found]
+            found = found[scores >= np.partition(scores, -most)[-most]]
+        return [int(at) for at in found[np.lexsort((found, -self._scores[found]))[:most]]]
 
-    def score(self, place: Place) -> float:
-        """0 for a chunk that has none of the words."""
+    def at(self, place: Place) -> int | None:
+        """Where the score of a chunk stands; None where no chunk of its block has one of the words."""
         block, at = divmod(place.number, CHUNKS_A_BLOCK)
-        base = self._bases.get((place.knowledge_base, block))
-        return 0.0 if base is None else float(self._scores[base + at])
+        begin = self._begins.get((place.knowledge_base, block))
+        return None if begin is None else begin + at
 
-    def _place(self, at: int) -> Place:
+    def place(self, at: int) -> Place:
         base, block = self._blocks[at // CHUNKS_A_BLOCK]
         return Place(base, block * CHUNKS_A_BLOCK + at % CHUNKS_A_BLOCK)
+
+    def score(self, at: int | None) -> float:
+        """0 for a chunk that has none of the words."""
+        return 0.0 if at is None else float(self._scores[at])

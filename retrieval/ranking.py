@@ -13,7 +13,7 @@ from klerai.accounts.models import Person
 from klerai.database import in_database
 from retrieval.analysis import terms
 from retrieval.fusion import FUSIONS, Seen
-from retrieval.keyword_leg import POSTINGS_BUDGET, KeywordScores, Place, postings_of
+from retrieval.keyword_leg import POSTINGS_BUDGET, KeywordScores, postings_of
 from retrieval.passages import Found, Passage, Ranks, Scores
 from retrieval.query_vectors import query_vectors
 from retrieval.scope import Scope, scope_of
@@ -90,25 +90,25 @@ def passages_in(scope: Scope, wanted: Wanted, *, most: int, budget: int = POSTIN
         asked.append(nearest(wanted.legs, depth=DEPTH))
     _, postings, *found = _rows(*asked)
     keywords = KeywordScores.of(postings, added=wanted.added, chunks=scope.chunks, total_length=scope.total_length)
-    best = [place for place, _ in keywords.best(DEPTH)]
     near = [Near.of(row) for rows in found for row in rows]
-    known = {each.place for each in near}
-    (rest,) = _rows(nearness(wanted.legs, [place for place in best if place not in known]))
+    best = keywords.best(DEPTH)
+    left = set(best).difference(keywords.at(each.place) for each in near)
+    (rest,) = _rows(nearness(wanted.legs, [keywords.place(at) for at in left]))
     fused = _fused(near, [Near.of(row) for row in rest], best, keywords)[:most]
     (texts,) = _rows((_PASSAGES, {"chunks": [each.chunk_id for each in fused], "scope": list(scope.ids)}))
     return tuple(_passage(row, fused[place - 1], rank=rank) for rank, (*row, place) in enumerate(texts, start=1))
 
 
-def _fused(near: Sequence[Near], rest: Sequence[Near], best: Sequence[Place], keywords: KeywordScores) -> list[_Fused]:
-    """What either leg found, best first. `rest` is what only the words found."""
+def _fused(near: Sequence[Near], rest: Sequence[Near], best: Sequence[int], keywords: KeywordScores) -> list[_Fused]:
+    """What either leg found, best first. `near` has the order of its leg, `rest` is what only the words found."""
     fusion = FUSIONS[settings.SEARCH_FUSION]
-    by_keyword = {place: rank for rank, place in enumerate(best, start=1)}
-    by_vector = {each.place: rank for rank, each in enumerate(near, start=1)}
+    by_keyword: dict[int | None, int] = {at: rank for rank, at in enumerate(best, start=1)}
     best_score = keywords.score(best[0]) if best else 0.0
     fused = []
-    for each in (*near, *rest):
-        ranks = by_keyword.get(each.place), by_vector.get(each.place)
-        seen = Seen(*ranks, keywords.score(each.place), each.cosine)
+    for rank, each in enumerate((*near, *rest), start=1):
+        at = keywords.at(each.place)
+        vector_rank = rank if rank <= len(near) else None
+        seen = Seen(by_keyword.get(at), vector_rank, keywords.score(at), each.cosine)
         fused.append(_Fused(each.chunk_id, seen, fusion.score(seen, best_keyword_score=best_score)))
     return sorted(fused, key=lambda each: (-each.score, each.chunk_id))
 
