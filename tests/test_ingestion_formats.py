@@ -93,6 +93,11 @@ def test_html_gives_what_a_reader_sees(alice: Person) -> None:
     assert not {"never", "color"} & set(document.text.replace('"', " ").split())
 
 
+def test_verses_with_a_comma_in_each_line_are_no_table(alice: Person) -> None:
+    verses = "Old pond, quiet\nA frog leaps, once\nThe water, sounds\nThe pond, again\n"
+    assert ready(alice, "verses.txt", verses).text == verses
+
+
 def test_csv_gives_rows_that_name_their_columns(alice: Person) -> None:
     rows = [f"{number};Person {number};{'x' if number % 2 else ''}" for number in range(1, 200)]
     document = ready(alice, "people.csv", "id;name;flag\n" + "\n".join(rows))

@@ -60,10 +60,13 @@ def delimiter_of(text: str) -> str:
 
 
 def is_table(text: str) -> bool:
-    """Whether the beginning of a text is rows of at least two columns, all of the same number."""
+    """Whether the beginning of a text is rows of as many columns each: two at least, and three between commas, since
+    one comma a line is what verses and addresses have too.
+    """
     delimiter = delimiter_of(text)
     widths = _widths(text, delimiter)
-    return len(widths) >= 3 and min(widths) == max(widths) >= 2 and "\n" not in text.strip()[:1]
+    least = 3 if delimiter == "," else 2
+    return len(widths) >= 3 and min(widths) == max(widths) >= least and "\n" not in text.strip()[:1]
 
 
 def _regularity(text: str, delimiter: str) -> tuple[float, int]:
