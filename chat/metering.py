@@ -19,7 +19,7 @@ from chat.cards import Spent, cost_usd
 from chat.events import ToolCallResult
 from chat.messages import Usage
 from chat.strategies.base import Card
-from chat.tools.executor import CallEnd, Verdict, Wanted
+from chat.tools.purse import CallEnd, Verdict, Wanted
 from klerai.accounts.models import Person
 from klerai.database import in_database
 from klerai.failpoints import failpoint

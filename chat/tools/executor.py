@@ -7,9 +7,8 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -21,51 +20,13 @@ from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolReco
 from chat.tools.confirmation import REFUSALS, TOLD, Decision
 from chat.tools.guard import Guard
 from chat.tools.progress import Telling
+from chat.tools.purse import CallEnd, Purse, Verdict, Wanted
 from chat.tools.showing import clean, shown
 from chat.tools.validator import Refused, Valid, validate
 from klerai.failpoints import failpoint
 
 MAX_RESULT_CHARACTERS = 100_000
 logger = structlog.get_logger(__name__)
-
-
-class Verdict(StrEnum):
-    """What a purse says to the price of a call."""
-
-    GRANTED = "granted"
-    CEILING = "ceiling"
-    BALANCE = "balance"
-
-
-class CallEnd(StrEnum):
-    """How a call ended, for the receipt."""
-
-    DONE = "done"
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    UNCONFIRMED = "unconfirmed"
-    UNPAID = "unpaid"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A call that asks for money before it runs."""
-
-    ref: str
-    name: str
-    category: str
-
-
-class Purse(Protocol):
-    """Pays for calls: holds before they run, and is told how they ended."""
-
-    async def hold(self, wanted: Sequence[Wanted]) -> Sequence[Verdict]:
-        """Hold the price of each call, in order."""
-        ...
-
-    def close(self, wanted: Wanted, end: CallEnd) -> int:
-        """Note how a call ended; the credits it costs if the run is charged."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
