@@ -13,6 +13,7 @@ from billing.credits import grant
 from chat.memory.working import PastRun, Remembered, reach, working_messages
 from chat.messages import UserMessage
 from chat.models import Item, Run
+from chat.tools.base import CORRECT
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Turn, calls, fails, says
@@ -132,7 +133,7 @@ def test_an_id_that_does_not_exist_is_answered_with_those_that_do(shop: str, ant
         first = ask(alice, "Hello?")
         second = ask(alice, "Open q7-t9.", first["conversation_id"])
     assert _last_result(sent(anthropic_fake)[-1]) == (
-        "[ID:q2-t1] ID not found: q7-t9. The IDs of this conversation: q1, q1-r, q2."
+        f"[ID:q2-t1] ID not found: q7-t9. The IDs of this conversation: q1, q1-r, q2.\n{CORRECT}"
     )
     assert second["credits_used"] == 5
 

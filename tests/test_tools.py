@@ -10,7 +10,7 @@ import pytest
 from django.test import override_settings
 
 from chat.profiles import PROFILES, QUICK
-from chat.tools.base import ToolFailure, ToolOutput
+from chat.tools.base import CORRECT, GO_ON, ToolFailure, ToolOutput
 from chat.tools.calculator import TOOL as CALCULATOR
 from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
@@ -68,7 +68,7 @@ def test_a_tool_that_raises_is_told_in_a_fixed_sentence_without_what_it_said(
     workshop: str, anthropic_fake: AnthropicFake, capfd: pytest.CaptureFixture[str]
 ) -> None:
     seen = told(workshop, anthropic_fake, Call("raises", {}))
-    assert seen.texts == ["raises broke. Go on without it."]
+    assert seen.texts == [f"raises broke. Go on without it.\n{GO_ON}"]
     assert seen.results[0]["is_error"]
     assert seen.items == [("base", 5), ("failed", 0)]
     assert SECRET not in repr(seen.frames)
@@ -82,7 +82,7 @@ def test_tools_that_hang_are_given_up_side_by_side_while_the_others_finish(
 ) -> None:
     wanted = (Call("hangs", {}), Call("calculator", {"expression": "1 + 1"}), Call("hangs", {}))
     seen = told(workshop, anthropic_fake, *wanted, mode="quick")
-    given_up = "hangs did not answer within 1 seconds."
+    given_up = f"hangs did not answer within 1 seconds.\n{GO_ON}"
     assert seen.texts == [given_up, "1 + 1 = 2", given_up]
     assert seen.items == [("base", 5), ("failed", 0), ("tool", 2), ("failed", 0)]
     durations = [frame.data["duration_ms"] for frame in of_type(seen.frames, "tool_call_result")]
@@ -104,7 +104,7 @@ def test_an_expected_failure_is_told_in_its_own_words_and_costs_nothing(
     workshop: str, anthropic_fake: AnthropicFake
 ) -> None:
     seen = told(workshop, anthropic_fake, Call("fails", {}))
-    assert seen.texts == ["Nothing was found for these words."]
+    assert seen.texts == [f"Nothing was found for these words.\n{CORRECT}"]
     assert seen.items == [("base", 5), ("failed", 0)]
     result = of_type(seen.frames, "tool_call_result")[0].data
     assert (result["ok"], result["credits"], result["error"]) == (False, 0, "Nothing was found for these words.")
@@ -172,6 +172,18 @@ def test_arguments_nested_beyond_reason_are_refused_and_the_run_goes_on(
 def test_a_slip_of_case_in_an_enumerated_value_is_mended(workshop: str, anthropic_fake: AnthropicFake) -> None:
     seen = told(workshop, anthropic_fake, Call("echo", {"words": "a", "unit": "imperial"}))
     assert seen.texts == ["You sent {'words': 'a', 'unit': 'Imperial'}."]
+
+
+def test_a_tool_that_is_called_wrongly_three_times_running_is_not_to_be_called_again(
+    workshop: str, anthropic_fake: AnthropicFake
+) -> None:
+    wrong, right = Call("echo", {"words": 5}), Call("echo", {"words": "a"})
+    seen = told(workshop, anthropic_fake, wrong, wrong, right, wrong, wrong, Call("fails", {}), wrong, wrong, right)
+    last = [number for number, text in enumerate(seen.texts, 1) if "Do not call echo again" in text]
+    assert last == [7, 8]
+    assert all("words must be string" in seen.texts[number - 1] for number in (1, 2, 4, 5, 7, 8))
+    assert seen.texts[8] == "You sent {'words': 'a'}."
+    assert [item for item, _ in seen.items].count("blocked") == 6
 
 
 def test_secrets_in_arguments_are_masked_and_long_ones_cut_where_people_look(

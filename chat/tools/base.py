@@ -56,6 +56,10 @@ class ToolOutput:
     card: Mapping[str, Any] = field(default_factory=dict)
 
 
+CORRECT = "You may correct the call and try again."
+GO_ON = "Trying again will not help."
+
+
 @dataclass(frozen=True, slots=True)
 class ToolFailure:
     """An expected failure, worded for the model; `is_retryable` says whether other arguments can help."""
@@ -63,12 +67,20 @@ class ToolFailure:
     message: str
     is_retryable: bool
 
+    @property
+    def told(self) -> str:
+        """The message, and what it means for the model's next step."""
+        return f"{self.message}\n{CORRECT if self.is_retryable else GO_ON}"
+
 
 class Tool(Protocol):
     """Something a model may call. One file each in chat/tools, offered there as `TOOL`.
 
-    `parameters` is a JSON Schema object. `category` decides the price. One whose results hold nobody else's words may
-    say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go wrong is a ToolFailure.
+    `parameters` is a JSON Schema object, and every call is held to it before `run`. A field that is a path, an address
+    or SQL says so by its `format`: "path" may not lead upwards and "relative-path" not begin elsewhere either, "uri" is
+    public and http or https, "sql" is one statement that reads. `category` decides the price. One whose results hold
+    nobody else's words may say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go
+    wrong is a ToolFailure.
     """
 
     @property

@@ -18,11 +18,13 @@ from chat.profiles import Profile
 from chat.tools.attempt import attempt, within
 from chat.tools.base import Tool, ToolContext, ToolFailure, ToolOutput, ToolRecord
 from chat.tools.confirmation import REFUSALS, TOLD, Decision
+from chat.tools.corrections import Corrections
 from chat.tools.guard import Guard
 from chat.tools.progress import Telling
 from chat.tools.purse import CallEnd, Purse, Verdict, Wanted
+from chat.tools.refusals import Refused
 from chat.tools.showing import clean, shown
-from chat.tools.validator import Refused, Valid, validate
+from chat.tools.validator import Valid, validate
 from klerai.failpoints import failpoint
 
 MAX_RESULT_CHARACTERS = 100_000
@@ -59,6 +61,7 @@ class Toolbox:
         self._purse = purse
         self._query_ref = query_ref
         self._guard = guard
+        self._corrections = Corrections()
         self._calls = 0
         self._seconds = 0.0
 
@@ -71,7 +74,7 @@ class Toolbox:
         numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
         for ref, call in numbered:
             yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
-        checked = [validate(call, self._tools) for _, call in numbered]
+        checked = [self._corrections.note(call.name, validate(call, self._tools)) for _, call in numbered]
         outcomes: dict[str, CallDone] = {}
         names = {ref: call.name for ref, call in numbered}
         async for ref, told in self._guard.ask(list(zip(names, checked, strict=True))):
@@ -167,7 +170,7 @@ class Toolbox:
             case ToolOutput(text, summary, reopens, card):
                 return self._done(wanted, CallEnd.DONE, label, arguments, text, summary, duration_ms, reopens, card)
             case ToolFailure(message):
-                return self._done(wanted, CallEnd.FAILED, label, arguments, message, message, duration_ms)
+                return self._done(wanted, CallEnd.FAILED, label, arguments, output.told, message, duration_ms)
 
     async def _outcome(self, valid: Valid, limit: float, progress: Telling) -> ToolOutput | ToolFailure:
         try:

@@ -13,7 +13,8 @@ from chat.tools.confirmation import (
     brings_outside_text,
     needs_confirmation,
 )
-from chat.tools.validator import Refused, Valid
+from chat.tools.refusals import Refused
+from chat.tools.validator import Valid
 
 
 class Guard:
