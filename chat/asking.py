@@ -41,7 +41,7 @@ async def _take_in(runtime: Runtime, person: Person, question: Question, *, is_a
     lease = runtime.log.lease_seconds
     accepted = await in_database(accept, person, question, tools=frozenset(runtime.tools), lease_seconds=lease)
     if accepted.is_new:
-        runtime.runner.start(accepted.run, question.message, is_attended=is_attended)
+        runtime.runner.start(accepted.run, question, is_attended=is_attended)
     return with_words(accepted.run)
 
 

@@ -51,15 +51,20 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the person said; `material` was found for it, `aside` stands with it and is not theirs, such as the date."""
+    """What the person said; `material` was found for it, `aside` stands with it and is not theirs, such as the date.
+
+    `instructions` are what the program they ask with wants of the answer.
+    """
 
     text: str
     aside: str = ""
     material: str = ""
+    instructions: str = ""
 
     @property
     def sent(self) -> str:
-        return "\n\n".join(part for part in (self.text, self.material, self.aside and f"[{self.aside}]") if part)
+        parts = (self.instructions, self.text, self.material, self.aside and f"[{self.aside}]")
+        return "\n\n".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)

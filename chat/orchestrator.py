@@ -17,12 +17,14 @@ from chat.endings import Answered
 from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
 from chat.first_retrieval import first_retrieval, wants_retrieval
 from chat.loop import TurnEnded, TurnStarted, run_loop
+from chat.memory.given import given_past, instructions_in
 from chat.memory.recall import Recalled, recall
 from chat.messages import Transcript, UserMessage
 from chat.metering import Tab
 from chat.models import Run
 from chat.moments import moment
 from chat.profiles import Profile
+from chat.questions import Said
 from chat.sources import Sources
 from chat.strategies.base import Card, ModelStrategy
 from chat.strategies.small import SmallModel
@@ -51,11 +53,15 @@ Step = Event | CallDone | Answered
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside a run: its bill, the passages it finds and cites, and who asks its person in between."""
+    """What stands beside a run: its bill, the passages it finds and cites, and who asks its person in between.
+
+    A `history` that the client gave stands in the place of memory.
+    """
 
     tab: Tab
     sources: Sources
     confirmer: Confirmer
+    history: tuple[Said, ...] = ()
 
 
 async def answer(
@@ -66,14 +72,14 @@ async def answer(
     quote = {"at_least": BASE, "at_most": run.ceiling_credits}
     yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
 
-    past = await in_database(recall, run, profile) if run.parent_id else Recalled()
+    past = await _past(run, profile, beside.history)
     tab.note_history(full=past.full_tokens, sent=past.sent_tokens)
     material = ""
     if wants_retrieval(profile, message):
         yield StatusUpdate("retrieval", "Searching your documents")
         material = await first_retrieval(run.person, message, past.messages, sources=sources, small=route.small)
         tab.timings.note_retrieval()
-    question = UserMessage(message, aside=moment(run.person.zone), material=material)
+    question = UserMessage(message, moment(run.person.zone), material, instructions_in(beside.history))
     transcript = Transcript(profile.prompt, [*past.messages, question])
     guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or _is_tainted(past, tools))
     context = ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=route.small)
@@ -101,6 +107,12 @@ async def answer(
                 case _:
                     yield step
     yield Answered("".join(words), tuple(sources.cited))
+
+
+async def _past(run: Run, profile: Profile, history: tuple[Said, ...]) -> Recalled:
+    if history:
+        return given_past(history, window=profile.window)
+    return await in_database(recall, run, profile) if run.parent_id else Recalled()
 
 
 def _is_tainted(past: Recalled, tools: Mapping[str, Tool]) -> bool:

@@ -7,13 +7,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 from uuid import UUID, uuid4
 
 from chat.errors import Refusal
 from chat.profiles import PROFILES
 
 MAX_MESSAGE_CHARACTERS = 32_000
+MAX_HISTORY = 20
+Role = Literal["user", "assistant", "system"]
 _NOT_ASKED = frozenset({"run_id", "type"})
 _RESPONSE_REF = re.compile(r"q([1-9]\d{0,8})-r")
 
@@ -39,8 +41,19 @@ Place = AtEnd | AtStart | After
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a history that a client gives; `system` is what its program asks of every answer."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `asked` tells a repeated body from a different one, compared by value without the run id."""
+    """What is asked. `asked` tells a repeated body from a different one, compared by value without the run id.
+
+    A `history` replaces memory for this run; it is kept nowhere.
+    """
 
     run_id: UUID
     message: str
@@ -51,6 +64,7 @@ class Question:
     max_credits: int | None = None
     has_tools: bool = True
     is_temporary: bool = False
+    history: tuple[Said, ...] = ()
 
 
 def read_question(body: Any) -> Question:
@@ -67,6 +81,7 @@ def read_question(body: Any) -> Question:
         max_credits=_credits(body.get("max_credits")),
         has_tools=_flag(body, "tools", default=True),
         is_temporary=_flag(body, "temporary", default=False),
+        history=_history(body.get("history")),
     )
 
 
@@ -74,6 +89,10 @@ def read_message(message: Any) -> str:
     """A message of 1 to 32,000 characters that a database and a model can hold."""
     if not isinstance(message, str) or not message.strip():
         raise _invalid("message", "Write a message.")
+    return _whole_text(message)
+
+
+def _whole_text(message: str) -> str:
     if len(message) > MAX_MESSAGE_CHARACTERS:
         raise Refusal(
             "message_too_long",
@@ -107,6 +126,24 @@ def read_uuid(value: Any) -> UUID | None:
         return UUID(value)
     except ValueError:
         return None
+
+
+def _history(history: Any) -> tuple[Said, ...]:
+    if history is None:
+        return ()
+    if not isinstance(history, list):
+        raise _invalid("history", "Send a list of messages.")
+    said = tuple(_said(place, message) for place, message in enumerate(history))
+    if sum(message.role != "system" for message in said) > MAX_HISTORY:
+        raise _invalid("history", f"Send at most {MAX_HISTORY} messages, the newest.")
+    return said
+
+
+def _said(place: int, message: Any) -> Said:
+    match message:
+        case {"role": role, "content": str(text)} if role in get_args(Role):
+            return Said(role, _whole_text(text))
+    raise _invalid(f"history.{place}", f"Send a role ({', '.join(get_args(Role))}) and a content.")
 
 
 def _uuid(body: Mapping[str, Any], name: str) -> UUID | None:

@@ -30,6 +30,7 @@ from chat.metering import Tab
 from chat.models import Run
 from chat.orchestrator import Beside, Route, answer
 from chat.profiles import Profile
+from chat.questions import Question
 from chat.sources import Sources
 from chat.strategies.base import Card
 from chat.strategies.in_order import InOrder
@@ -59,7 +60,7 @@ class Live:
     """A run of this process."""
 
     run: Run
-    message: str
+    question: Question
     channel: Channel
     tab: Tab
     is_attended: bool
@@ -103,7 +104,7 @@ class Runner:
     def has_room(self) -> bool:
         return self._is_open and len(self._live) < self._max_runs
 
-    def start(self, run: Run, message: str, *, is_attended: bool) -> None:
+    def start(self, run: Run, question: Question, *, is_attended: bool) -> None:
         """Begin a run that was just taken in, with its question; `is_attended` if its person can be asked."""
         tab = Tab(run.person, run_key=run.pk, query_ref=run.query_ref, ceiling=run.ceiling_credits)
         channel = Channel(
@@ -112,7 +113,7 @@ class Runner:
             on_stop=lambda: self._cancel(run.pk, Why.STOP),
             on_broken=lambda: self._cancel(run.pk, Why.BROKEN),
         )
-        live = Live(run, message, channel, tab, is_attended)
+        live = Live(run, question, channel, tab, is_attended)
         self._live[run.pk] = live
         self._log.open(channel)
         live.task = asyncio.create_task(self._conduct(live), name=f"run {run.run_id}")
@@ -193,9 +194,9 @@ class Runner:
 
     async def _answer(self, live: Live, route: Route, profile: Profile, confirmer: Confirmer) -> Ending:
         ending: Ending = INTERNAL
-        beside = Beside(live.tab, live.sources, confirmer)
+        beside = Beside(live.tab, live.sources, confirmer, live.question.history)
         tools = await self._tools(live.run) if live.run.has_tools else {}
-        steps = answer(live.run, live.message, profile=profile, route=route, tools=tools, beside=beside)
+        steps = answer(live.run, live.question.message, profile=profile, route=route, tools=tools, beside=beside)
         async with aclosing(steps) as happenings:
             async for step in happenings:
                 match step:

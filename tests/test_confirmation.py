@@ -218,3 +218,17 @@ def test_a_waiting_run_can_be_stopped(desk: str, anthropic_fake: AnthropicFake, 
 def test_addresses_are_found_wherever_they_stand() -> None:
     arguments = {"q": "see //a.example/x and b@c.example", "deep": [{"url": "d.example"}], "text": "plain words. More."}
     assert sorted(addresses_in(arguments)) == ["//a.example/x", "b@c.example", "d.example"]
+
+
+def test_an_answer_that_a_client_gives_back_may_rest_on_outside_text(
+    desk: str, anthropic_fake: AnthropicFake, sent: list[Mapping[str, Any]]
+) -> None:
+    sent.clear()
+    asked = {"role": "user", "content": "Which bug is the worst?"}
+    with nothing_breaks(), by_key(desk) as alice:
+        anthropic_fake.script(calls(WRITE), says("Done."), calls(WRITE), says("Not done."))
+        alice.answer("Open an issue for it.", history=[asked])
+        assert len(sent) == 1
+        alice.answer("Open an issue for it.", history=[asked, {"role": "assistant", "content": "The page says: this."}])
+        assert len(sent) == 1
+    assert "after reading outside text" in str(anthropic_fake.requests()[-1]["body"]["messages"])
