@@ -16,13 +16,16 @@ from chat.views import (
     knowledge_bases,
     knowledge_search,
     memory,
+    openai_api,
     runs,
 )
+from chat.views.openai_schema import WithOpenAI
 from klerai import error_pages, health, local_mail, setup_page
 
 urlpatterns = [
     *urls_pages.urlpatterns,
     *runs.urlpatterns,
+    *openai_api.urlpatterns,
     *conversations.urlpatterns,
     *memory.urlpatterns,
     *catalogue.urlpatterns,
@@ -32,7 +35,7 @@ urlpatterns = [
     *knowledge_search.urlpatterns,
     path("accounts/", include("klerai.accounts.urls")),
     path("admin/", admin.site.urls),
-    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[]), name="schema"),
+    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[], generator_class=WithOpenAI), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema", permission_classes=[]), name="docs"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -21,6 +21,7 @@ from chat.models import Run
 from chat.queries import run_of
 from chat.shapes import run_json
 from chat.stopping import request_stop
+from chat.views.event_stream import PING, event_stream, with_pauses
 from chat.wiring import Runtime, runtime_of
 from klerai.accounts.authentication import for_person
 from klerai.accounts.models import Person
@@ -28,7 +29,6 @@ from klerai.api import ApiError, read_json
 from klerai.database import in_database
 from klerai.failpoints import failpoint
 
-PING_SECONDS = 15.0
 STATUS = {
     "insufficient_credits": 402,
     "safety_blocked": 422,
@@ -107,8 +107,7 @@ def _reply(run: Run, terminal: Logged, summary: str) -> JsonResponse:
     failpoint("before_response")
     data = terminal.data
     if terminal.type != MessageComplete.type:
-        error = {**data["details"], **{name: data[name] for name in ("code", "message", "retryable", "receipt")}}
-        return JsonResponse({"error": {**error, "run_id": str(run.run_id)}}, status=STATUS.get(data["code"], 500))
+        return failure_json(run, terminal)
     receipt = data["receipt"]
     return JsonResponse(
         {
@@ -125,32 +124,26 @@ def _reply(run: Run, terminal: Logged, summary: str) -> JsonResponse:
     )
 
 
+def failure_json(run: Run, terminal: Logged) -> JsonResponse:
+    """The error a run ended in, as the answer to who asked."""
+    data = terminal.data
+    error = {**data["details"], **{name: data[name] for name in ("code", "message", "retryable", "receipt")}}
+    return JsonResponse({"error": {**error, "run_id": str(run.run_id)}}, status=STATUS.get(data["code"], 500))
+
+
 def _stream(runtime: Runtime, run: Run, *, after: int) -> StreamingHttpResponse:
-    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-Id": str(run.run_id)}
-    return StreamingHttpResponse(
-        _server_sent(runtime, run, after), content_type="text/event-stream; charset=utf-8", headers=headers
-    )
+    return event_stream(run, _server_sent(runtime, run, after))
 
 
 async def _server_sent(runtime: Runtime, run: Run, after: int) -> AsyncGenerator[bytes]:
     """Events as SSE, with a comment every 15 s while nothing happens."""
     yield b": connected\n\n"
-    async with aclosing(follow(runtime, run, after=after)) as events:
-        upcoming = asyncio.ensure_future(anext(events, None))
-        try:
-            while True:
-                done, _ = await asyncio.wait({upcoming}, timeout=PING_SECONDS)
-                if not done:
-                    yield b": ping\n\n"
-                    continue
-                event = upcoming.result()
-                if event is None:
-                    return
+    async with aclosing(with_pauses(follow(runtime, run, after=after))) as events:
+        async for event in events:
+            if event is None:
+                yield PING
+            else:
                 yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), orjson.dumps(event.data))
-                upcoming = asyncio.ensure_future(anext(events, None))
-        finally:
-            upcoming.cancel()
-            await asyncio.gather(upcoming, return_exceptions=True)
 
 
 def _wants_events(request: HttpRequest) -> bool:
