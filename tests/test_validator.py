@@ -134,6 +134,14 @@ def test_what_breaks_the_schema_is_refused_by_the_fields_name(
     assert field in verdict.text
 
 
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    schema = takes(city={"type": "string"}, days={"type": "integer"}, unit={"enum": ["metric"]})
+    verdict = judged({"city": 5, "unit": "kelvin", "zip": 1}, schema)
+    assert isinstance(verdict, Refused)
+    for problem in ("city must be string.", "days is missing.", 'unit must be one of "metric".', "zip is not known."):
+        assert verdict.text.count(problem) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "schema"),
     [

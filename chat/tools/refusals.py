@@ -10,8 +10,8 @@ from typing import Any
 from jsonschema.exceptions import ValidationError
 
 from chat.tools.base import Tool
-from chat.tools.schemas import unknown_names
 
+MOST_ERRORS = 5
 MOST_FIELD_CHARACTERS = 120
 MOST_RULE_CHARACTERS = 300
 Path = tuple[str | int, ...]
@@ -43,18 +43,21 @@ def refused_field(path: Path, problem: str, guidance: str) -> Refused:
     return Refused(f"{field} {problem}.", guidance.replace("{field}", field))
 
 
-def against_schema(tool: Tool, error: ValidationError) -> Refused:
-    """What the schema has against the arguments."""
+def against_schema(tool: Tool, errors: Sequence[ValidationError]) -> Refused:
+    """What the schema has against the arguments: the first error at length, some others in short."""
+    first, *others = (_against(tool, error) for error in errors[:MOST_ERRORS])
+    also = " ".join(other.reason for other in others)
+    return Refused(first.reason, f"{first.guidance} Also: {also}") if also else first
+
+
+def _against(tool: Tool, error: ValidationError) -> Refused:
     path = tuple(error.absolute_path)
-    takes = f"{tool.name} takes {wanted(tool)}."
+    takes = f"{tool.name} takes {wanted(tool)}." if len(path) == 1 else "Correct it and call again."
     match error.validator:
         case "required":
-            rule: Any = error.validator_value
-            missing = [name for name in rule if name not in _object(error.instance)]
-            return refused_field((*path, missing[0]), "is missing", "Send {field} too: " + takes)
+            return refused_field(path, "is missing", "Send {field} too: " + takes)
         case "additionalProperties" | "unevaluatedProperties":
-            extra = unknown_names(_object(error.instance), _object(error.schema))
-            return refused_field((*path, *extra[:1]), "is not known", "Leave {field} out: " + takes)
+            return refused_field(path, "is not known", "Leave {field} out: " + takes)
         case "dependentRequired" | "dependencies":
             return refused_field(path, f"is not whole: {_cut(error.message)}", "Complete {field}: " + takes)
     return refused_field(path, _problem(error), "Send {field} so. " + _described(error))
@@ -101,7 +104,9 @@ def wanted(tool: Tool) -> str:
 
 
 def field_named(path: Sequence[str | int]) -> str:
-    name = ".".join(str(part) for part in path) or "the arguments"
+    if not path:
+        return "the arguments"
+    name = ".".join(str(part) for part in path) or "a field without a name"
     return name if len(name) <= MOST_FIELD_CHARACTERS else f"{name[:MOST_FIELD_CHARACTERS]}…"
 
 

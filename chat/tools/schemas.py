@@ -28,23 +28,18 @@ class Unchecked(Exception):
     """The schema does not say what is right, or it would take too long to find out."""
 
 
-def first_error(arguments: Any, schema: Mapping[str, Any]) -> ValidationError | None:
-    """What most of all is wrong with the arguments. Raises Unchecked."""
+def errors_in(arguments: Any, schema: Mapping[str, Any]) -> list[ValidationError]:
+    """What is wrong with the arguments, a place at a time and the most telling first. Raises Unchecked."""
     dialect = _dialect_of(json.dumps(schema))
     if dialect is None:
         raise Unchecked
     checker = dialect(schema, registry=EMPTY_REGISTRY, format_checker=_Clock())
     try:
-        error: ValidationError | None = best_match(islice(checker.iter_errors(arguments), MOST_ERRORS))
-    except (UnknownType, Unresolvable, RecursionError) as error:
-        raise Unchecked from error
-    return error
-
-
-def unknown_names(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """The names in an object that the schema says nothing of."""
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [name for name in instance if name not in known and not any(matches(one, name) for one in patterns)]
+        found = list(islice(checker.iter_errors(arguments), MOST_ERRORS))
+    except (UnknownType, Unresolvable, RecursionError) as fault:
+        raise Unchecked from fault
+    best = [best_match(found), *(best_match([error]) for error in found)] if found else []
+    return list({tuple(error.absolute_path): error for error in reversed(best)}.values())[::-1]
 
 
 class _Clock(FormatChecker):
@@ -63,7 +58,8 @@ class _Clock(FormatChecker):
 def _dialect_of(written: str) -> Any:
     """The draft a schema is written in, with our rules; None when it is not sound."""
     schema = json.loads(written)
-    draft: Any = validator_for(schema, default=Draft202012Validator)
+    is_named = isinstance(schema.get("$schema"), str)
+    draft: Any = validator_for(schema, default=Draft202012Validator) if is_named else Draft202012Validator
     try:
         draft.check_schema(schema, format_checker=FormatChecker(formats=()))
     except (SchemaError, RecursionError):
@@ -84,6 +80,12 @@ def _timed(rule: Rule) -> Rule:
         return rule(validator, value, instance, schema)
 
     return timed
+
+
+def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    for name in names if isinstance(instance, dict) else ():
+        if name not in instance:
+            yield ValidationError("is missing", path=[name])
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -110,25 +112,30 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
     if isinstance(instance, dict):
         for pattern, part in patterns.items():
             for name, value in instance.items():
+                validator.format_checker.look()
                 if matches(pattern, name):
                     yield from validator.descend(value, part, path=name, schema_path=pattern)
 
 
 def _additional(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict) or allowed is True:
-        return
-    unknown = unknown_names(instance, schema)
-    if allowed is False and unknown:
-        yield ValidationError("holds what is not known")
-    elif allowed is not False:
-        for name in unknown:
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name in instance if isinstance(instance, dict) else ():
+        validator.format_checker.look()
+        if name in known or any(matches(pattern, name) for pattern in patterns):
+            continue
+        if allowed is False:
+            yield ValidationError("is not known", path=[name])
+        elif allowed is not True:
             yield from validator.descend(instance[name], allowed, path=name)
 
 
 def _unevaluated(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """The library matches names by a schema's patterns without a bound, so beside patterns it is not asked."""
-    if '"patternProperties"' not in json.dumps(schema):
-        yield from Draft202012Validator.VALIDATORS["unevaluatedProperties"](validator, allowed, instance, schema) or ()
+    if '"patternProperties"' in json.dumps(schema):
+        return
+    rule = Draft202012Validator.VALIDATORS["unevaluatedProperties"]
+    for error in rule(validator, allowed, instance, schema) or ():
+        yield ValidationError("is not known", path=[name for name in instance if repr(name) in error.message][:1])
 
 
 def _multiple(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -163,6 +170,7 @@ def _format(validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[V
 
 
 _RULES: Mapping[str, Rule] = {
+    "required": _required,
     "pattern": _pattern,
     "properties": _properties,
     "propertyNames": _property_names,

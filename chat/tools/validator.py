@@ -13,7 +13,7 @@ from chat.messages import ToolCall
 from chat.tools.base import Tool
 from chat.tools.mending import with_choices, with_whole_numbers
 from chat.tools.refusals import Path, Refused, against_schema, no_object, refused_field, unknown_tool
-from chat.tools.schemas import Unchecked, first_error
+from chat.tools.schemas import Unchecked, errors_in
 
 MAX_ARGUMENT_CHARACTERS = 100_000
 MAX_DEPTH = 20
@@ -47,11 +47,11 @@ def validate(call: ToolCall, tools: Mapping[str, Tool]) -> Valid | Refused:
 
 
 def _held_to_schema(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], Refused | None]:
-    if first_error(arguments, tool.parameters) is None:
+    if not errors_in(arguments, tool.parameters):
         return arguments, None
     mended = with_choices(arguments, tool.parameters)
-    error = first_error(mended, tool.parameters)
-    return mended, None if error is None else against_schema(tool, error)
+    errors = errors_in(mended, tool.parameters)
+    return mended, against_schema(tool, errors) if errors else None
 
 
 def _too_much(arguments: dict[str, Any]) -> Refused | None:
