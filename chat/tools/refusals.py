@@ -58,8 +58,8 @@ def _against(tool: Tool, error: ValidationError) -> Refused:
             return refused_field(path, "is missing", "Send {field} too: " + takes)
         case "additionalProperties" | "unevaluatedProperties":
             return refused_field(path, "is not known", "Leave {field} out: " + takes)
-        case "dependentRequired" | "dependencies":
-            return refused_field(path, f"is not whole: {_cut(error.message)}", "Complete {field}: " + takes)
+        case "dependentRequired":
+            return refused_field(path, _cut(error.message), "Send {field} too: " + takes)
     return refused_field(path, _problem(error), "Send {field} so. " + _described(error))
 
 

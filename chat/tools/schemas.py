@@ -88,6 +88,13 @@ def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterato
             yield ValidationError("is missing", path=[name])
 
 
+def _dependent_required(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    for name, needed in rule.items() if isinstance(instance, dict) else ():
+        for other in needed if name in instance else ():
+            if other not in instance:
+                yield ValidationError(f"is missing beside {name}", path=[other])
+
+
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not matches(pattern, instance):
         yield ValidationError(f"must match {pattern}")
@@ -171,6 +178,7 @@ def _format(validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[V
 
 _RULES: Mapping[str, Rule] = {
     "required": _required,
+    "dependentRequired": _dependent_required,
     "pattern": _pattern,
     "properties": _properties,
     "propertyNames": _property_names,
