@@ -174,16 +174,23 @@ def test_a_slip_of_case_in_an_enumerated_value_is_mended(workshop: str, anthropi
     assert seen.texts == ["You sent {'words': 'a', 'unit': 'Imperial'}."]
 
 
-def test_a_tool_that_is_called_wrongly_three_times_running_is_not_to_be_called_again(
+def test_a_tool_that_is_called_wrongly_in_three_turns_running_is_not_to_be_called_again(
     workshop: str, anthropic_fake: AnthropicFake
 ) -> None:
     wrong, right = Call("echo", {"words": 5}), Call("echo", {"words": "a"})
-    seen = told(workshop, anthropic_fake, wrong, wrong, right, wrong, wrong, Call("fails", {}), wrong, wrong, right)
-    last = [number for number, text in enumerate(seen.texts, 1) if "Do not call echo again" in text]
-    assert last == [7, 8]
-    assert all("words must be string" in seen.texts[number - 1] for number in (1, 2, 4, 5, 7, 8))
-    assert seen.texts[8] == "You sent {'words': 'a'}."
-    assert [item for item, _ in seen.items].count("blocked") == 6
+    turns = [(wrong, wrong, wrong), (wrong,), (right,), (wrong,), (wrong, Call("fails", {})), (wrong,), (right,)]
+    anthropic_fake.script(*(calls(*turn) for turn in turns), says("Done."))
+    with nothing_breaks(), by_key(workshop) as alice:
+        receipt = alice.answer("Use your tools.")["receipt"]
+    answered = [
+        [block["content"] for block in seen["body"]["messages"][-1]["content"] if block["type"] == "tool_result"]
+        for seen in anthropic_fake.requests()[1:]
+    ]
+    last = [turn for turn, texts in enumerate(answered, 1) if "Do not call echo again" in str(texts)]
+    assert last == [6]
+    assert "words must be string." in answered[5][0]
+    assert answered[6] == ["[ID:q1-t10] You sent {'words': 'a'}."]
+    assert [line["item"] for line in receipt["lines"]].count("tool") == 2
 
 
 def test_secrets_in_arguments_are_masked_and_long_ones_cut_where_people_look(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TypeVar
 
 from chat.tools.refusals import Refused
@@ -13,17 +14,19 @@ _LAST = "It was corrected twice and still does not fit."
 
 
 class Corrections:
-    """Counts each tool's refusals in a row within one run."""
+    """Counts the turns in a row in which a tool was called and never rightly, within one run."""
 
     def __init__(self) -> None:
-        self._refusals: Counter[str] = Counter()
+        self._turns: Counter[str] = Counter()
 
-    def note(self, name: str, verdict: T | Refused) -> T | Refused:
-        """The verdict on a call of this tool. After two corrections a refusal asks to leave the tool alone."""
-        if not isinstance(verdict, Refused):
-            del self._refusals[name]
-            return verdict
-        self._refusals[name] += 1
-        if self._refusals[name] <= MOST_CORRECTIONS:
-            return verdict
-        return Refused(verdict.reason, f"{_LAST} Do not call {name[:80]} again for this question; go on without it.")
+    def note(self, calls: Sequence[tuple[str, T | Refused]]) -> list[T | Refused]:
+        """The verdicts on a turn's calls. After two corrections a refusal asks to leave the tool alone."""
+        right = {name for name, verdict in calls if not isinstance(verdict, Refused)}
+        for name in {name for name, _ in calls}:
+            self._turns[name] = 0 if name in right else self._turns[name] + 1
+        return [self._last(name, verdict) if isinstance(verdict, Refused) else verdict for name, verdict in calls]
+
+    def _last(self, name: str, refused: Refused) -> Refused:
+        if self._turns[name] <= MOST_CORRECTIONS:
+            return refused
+        return Refused(refused.reason, f"{_LAST} Do not call {name[:80]} again for this question; go on without it.")

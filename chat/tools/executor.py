@@ -74,7 +74,7 @@ class Toolbox:
         numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
         for ref, call in numbered:
             yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
-        checked = [self._corrections.note(call.name, validate(call, self._tools)) for _, call in numbered]
+        checked = self._corrections.note([(call.name, validate(call, self._tools)) for _, call in numbered])
         outcomes: dict[str, CallDone] = {}
         names = {ref: call.name for ref, call in numbered}
         async for ref, told in self._guard.ask(list(zip(names, checked, strict=True))):
