@@ -89,7 +89,7 @@ def _search() -> Part:
 
 
 def _server(status: Status) -> Part:
-    """An MCP server as this process knows it. It starts with the first question that may use it."""
+    """An MCP server as this process knows it. One for everybody starts with the process."""
     tools = f"{status.tools} tool{'' if status.tools == 1 else 's'}"
     whose = ", with your own token" if status.is_own else ""
     match status.state:

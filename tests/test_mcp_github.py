@@ -189,7 +189,7 @@ def test_a_token_that_was_removed_in_another_process_closes_the_session_here(
     docker: Path, database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
 ) -> None:
     with (
-        serving_with(anthropic_server, github=GitHubSettings(), round_seconds=0.2) as url,
+        serving_with(anthropic_server, github=GitHubSettings(), look_seconds=0.2) as url,
         with_token(url, ALICES) as alice,
         with_token(url, CHARLIES, make_charlie()) as charlie,
     ):

@@ -7,12 +7,14 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from chat.mcp.specs import Address, Process, ServerSpec
-from chat.models import McpServer
+from chat.models import GitHubToken, McpServer
 from klerai.encryption import encrypt
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, calls, says
@@ -187,23 +189,53 @@ def test_a_server_that_died_while_it_was_idle_answers_the_next_call(
             assert of_type(alice.events("Again."), "tool_call_result")[0].data["ok"]
 
 
-def test_a_server_of_the_admin_is_used_with_its_key_from_the_next_question_on(
+def test_a_server_of_the_admin_is_started_with_its_key_within_seconds_and_closed_when_it_is_removed(
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:
     notes = tmp_path / "journal"
-    with http_server("odd_mcp_server", "--journal", str(notes)) as address, serving_with(anthropic_server) as url:
+    with (
+        http_server("odd_mcp_server", "--journal", str(notes)) as address,
+        serving_with(anthropic_server, look_seconds=0.1) as url,
+    ):
         assert told(url, anthropic_fake, Call("added__counts", {"to": 1})).items == [("base", 5), ("blocked", 0)]
         key = encrypt('{"Authorization": "Bearer the-key-of-the-server"}')
         row = McpServer.objects.create(name="added", url=address, headers_cipher=key)
         try:
+            wait_until(lambda: journal(notes, "start"), what="the new server to be started unasked")
             anthropic_fake.reset()
             assert told(url, anthropic_fake, Call("added__counts", {"to": 1})).texts == ["counts {'to': 1}"]
             assert {line["token"] for line in journal(notes)} == {"the-key-of-the-server"}
         finally:
             row.delete()
+        wait_until(lambda: journal(notes, "end"), what="the session to close")
         anthropic_fake.reset()
         assert told(url, anthropic_fake, Call("added__counts", {"to": 1})).items == [("base", 5), ("blocked", 0)]
-        wait_until(lambda: journal(notes, "end"), what="the session to close")
+
+
+def test_without_any_server_a_question_does_not_even_look_for_one(
+    database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
+) -> None:
+    GitHubToken.objects.all().delete()
+    with serving_with(anthropic_server, look_seconds=0.1) as url:
+        told(url, anthropic_fake, Call("calculator", {"expression": "1 + 1"}))
+        anthropic_fake.reset()
+        with closing(connection.copy()) as locking:
+            locking.set_autocommit(False)
+            locking.cursor().execute("LOCK TABLE chat_mcpserver, chat_githubtoken IN ACCESS EXCLUSIVE MODE")
+            time.sleep(0.3)  # the look that is under way now waits for the lock, and no run may wait for that look
+            told(url, anthropic_fake, Call("calculator", {"expression": "1 + 1"}))
+            locking.rollback()
+
+
+def test_a_server_that_starts_slowly_is_there_for_the_first_question_all_the_same(
+    database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake, tmp_path: Path
+) -> None:
+    notes = tmp_path / "journal"
+    spec = ServerSpec("odd", our_server("odd_mcp_server", "--slow", "1", "--journal", str(notes)))
+    with serving_with(anthropic_server, spec, patience=0.1) as url:
+        wait_until(lambda: journal(notes, "start"), what="the server to have started")
+        time.sleep(0.3)  # and to have listed its tools
+        assert told(url, anthropic_fake, Call("odd__counts", {"to": 1})).texts == ["counts {'to': 1}"]
 
 
 def test_tools_are_listed_for_programs_with_what_a_call_costs(workshop: str) -> None:

@@ -46,7 +46,7 @@ class _News(Enum):
 class Connection:
     """Starts when it is asked for, rests when nobody needs it, and comes back after a death, each time a little later.
 
-    `tools` is what the server listed last; it stays known while the connection rests.
+    `tools` is what the server listed last, once it `is_known`; that stays so while the connection rests.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Connection:
         self.spec = spec
         self.state = State.RESTING
         self.tools: tuple[Listed, ...] = ()
+        self.is_known = False
         self.error = ""
         self.began_at = 0.0
         self._idle_seconds = idle_seconds
@@ -144,7 +145,7 @@ class Connection:
                             self.spec.way, on_change=lambda: tell(_News.CHANGED), on_end=lambda: tell(_News.ENDED)
                         )
                     )
-                    self.tools = await session.tools()
+                    self.tools, self.is_known = await session.tools(), True
                 ready_at = _now()
                 self._is_ready()
                 await self._serve(session)
