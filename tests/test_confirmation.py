@@ -246,5 +246,31 @@ def test_a_waiting_run_can_be_stopped(desk: str, anthropic_fake: AnthropicFake, 
 
 
 def test_addresses_are_found_wherever_they_stand() -> None:
-    arguments = {"q": "see //a.example/x and b@c.example", "deep": [{"url": "d.example"}], "text": "plain words. More."}
-    assert sorted(addresses_in(arguments)) == ["//a.example/x", "b@c.example", "d.example"]
+    arguments = {
+        "q": "see //a.example/x and b@c.example",
+        "deep": [{"url": "d.example"}, {"https://e.example": 1}],
+        "text": "plain words. More.",
+        "host": 2130706433,
+    }
+    found = ["//a.example/x", "2130706433", "b@c.example", "d.example", "https://e.example"]
+    assert sorted(addresses_in(arguments)) == found
+
+
+ADDRESSES = r"""
+    https:evil.example/x http:/evil.example \\evil.example\share evil。example/x пример.рф
+    xn--e1afmkfd.xn--p1ai localhost:8000/x localhost/admin [::1]:80/ 127.0.0.1 evil.example.?q=1 intranet:8080
+    mailto:a@b.example data:text/html,x
+"""
+PLAIN = r"""
+    octocat/hello src/main.py 2026-11-21 12:30 q1-t1 3.14 v1.2.3 python:3.11 and/or is:open note:5 C:\Users
+"""
+
+
+@pytest.mark.parametrize("text", ADDRESSES.split())
+def test_what_a_program_may_take_for_an_address_is_one(text: str) -> None:
+    assert list(addresses_in({"target": text})) == [text]
+
+
+@pytest.mark.parametrize("text", PLAIN.split())
+def test_paths_times_and_labels_are_no_addresses(text: str) -> None:
+    assert list(addresses_in({"target": text})) == []
