@@ -57,7 +57,7 @@ class Connection:
         self.tools: tuple[Listed, ...] = ()
         self.is_known = False
         self.error = ""
-        self.began_at = 0.0
+        self._began_at: float | None = None
         self._idle_seconds = idle_seconds
         self._start_seconds = start_seconds
         self._inbox: asyncio.Queue[Pending | _News] = asyncio.Queue()
@@ -70,6 +70,11 @@ class Connection:
         self._is_stale = False
         self._listing = asyncio.Lock()
         self._is_closed = False
+
+    @property
+    def seconds_taken(self) -> float:
+        """How long it has been starting; what we do ourselves before that is not the server's."""
+        return 0.0 if self._began_at is None else _now() - self._began_at
 
     @property
     def is_paused(self) -> bool:
@@ -90,7 +95,7 @@ class Connection:
         if self._owner is None and not self._is_closed and (at_once or waits or not self.is_paused):
             pause = 0.0 if at_once else self._pause_left()
             self.state = State.STARTING
-            self.began_at = _now()
+            self._began_at = None
             self._settled.clear()
             self._owner = asyncio.create_task(self._own(pause), name=f"mcp {self.spec.name}")
 
@@ -137,6 +142,7 @@ class Connection:
         try:
             await asyncio.sleep(pause)
             sdk = await load_sdk()
+            self._began_at = _now()
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._start_seconds):
                     tell = self._inbox.put_nowait

@@ -132,7 +132,7 @@ class Servers:
         is_new = connection.state is State.RESTING
         connection.start()
         if is_new or (connection.state is State.STARTING and not connection.error):
-            await connection.settle(self._patience - (asyncio.get_running_loop().time() - connection.began_at))
+            await connection.settle(self._patience - connection.seconds_taken)
 
     async def _connections_for(self, person_id: UUID) -> dict[Key, Connection]:
         with suppress(TimeoutError):
