@@ -124,12 +124,12 @@ class Script:
 
 
 def scripts(chance: random.Random, count: int) -> list[Script]:
-    """So many, every source with every target and door before any of these comes twice; the rest by chance."""
+    """So many, every source with every target and door once before the doors of a server are tried again."""
     places = list(product(SOURCES, TARGETS, DOORS))
     chance.shuffle(places)
+    places += [place for place in places if place[2] != "ask"] * 2  # each command starts and ends a runtime of its own
     made = []
-    for number in range(1, count + 1):
-        source, target, door = places[(number - 1) % len(places)]
+    for number, (source, target, door) in enumerate(places[:count], 1):
         others = (chance.choice(kind) for kind in (MOMENTS, POSITIONS, WORDINGS, REACTIONS))
         made.append(Script(number + 1_000, source, target, door, *others))
     return made
