@@ -107,26 +107,6 @@ def test_a_file_is_a_source_to_cite_and_its_card_leads_to_github(workshop: str, 
     assert "# Hello" in kept[0].content
 
 
-def test_documentation_and_two_github_calls_run_side_by_side_and_are_opened_again_by_their_ids(
-    workshop: str, anthropic_fake: AnthropicFake
-) -> None:
-    with with_token(workshop, ALICES) as alice:
-        anthropic_fake.script(calls(DOCS, README, ISSUE), says("See the code."))
-        events = alice.events("How does hello work?")
-        kinds = [event.type for event in events if event.type.startswith("tool_call")]
-        assert kinds == ["tool_call_start"] * 3 + ["tool_call_result"] * 3
-        receipt = events[-1].data["receipt"]
-        assert [line["credits"] for line in receipt["lines"]] == [5, 10, 3, 3]
-        conversation = events[0].data["conversation_id"]
-        items = alice.get(f"/api/conversations/{conversation}/memory?track=summarised").json()["items"]
-        assert [item["ref"] for item in items if item["kind"] == "tool"] == ["q1-t1", "q1-t2", "q1-t3"]
-        assert all(item["text"] for item in items)
-        anthropic_fake.script(calls(Call("retrieve_full_context", {"id": "q1-t2"})), says("Here it is again [1]."))
-        again = alice.answer("Show me the full code from earlier.", conversation_id=conversation)
-    assert again["citations"][0]["url"] == "https://github.com/octocat/hello/blob/main/README.md"
-    assert "pip install hello" in repr(anthropic_fake.requests()[-1]["body"]["messages"][-1])
-
-
 def test_an_error_of_github_is_told_in_its_own_words(workshop: str, anthropic_fake: AnthropicFake) -> None:
     with with_token(workshop, ALICES) as alice:
         seen = told(workshop, anthropic_fake, LOST, person=alice.person)

@@ -1,6 +1,6 @@
 """GitHub's MCP server, as far as a conversation meets it: its names, its schemas and the shapes of its answers.
 
-By hand: `uv run python -m tests.fakes.github_mcp_server --http 8082`, with any token.
+By hand: `python -m tests.fakes github_mcp --http 8082`, with any token; `--seconds 4` makes every call take as long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,23 @@ from typing import Any
 
 from tests.fakes.mcp_peer import Tell, Wrong, serve
 
-FILES = {"README.md": "# Hello\n\nHello says hello. Install it with `pip install hello`.\n"}
+CODE = """from hello.greeting import Greeting
+
+
+def say_hello(name: str, *, greeting: Greeting) -> str:
+    \"\"\"Greet somebody by name, in the language of the greeting.\"\"\"
+    if not name.strip():
+        raise ValueError("nobody to greet")
+    return f"{greeting.word}, {name.strip()}!"
+
+
+def say_hello_to_all(names: list[str], *, greeting: Greeting) -> list[str]:
+    return [say_hello(name, greeting=greeting) for name in names]
+"""
+FILES = {
+    "README.md": "# Hello\n\nHello says hello. Install it with `pip install hello`.\n",
+    "src/hello.py": CODE,
+}
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
 _PAGES = {"page": {"type": "number", "minimum": 1}, "perPage": {"type": "number", "minimum": 1, "maximum": 100}}
 _REPO = {"owner": {"type": "string", "description": "Repository owner"}, "repo": _TEXT}
