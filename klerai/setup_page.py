@@ -94,13 +94,13 @@ def _server(status: Status) -> Part:
     whose = ", with your own token" if status.is_own else ""
     match status.state:
         case State.READY:
-            return Part(status.name, "on", f"{tools}, at {status.where}{whose}. {status.error}".rstrip())
+            return Part(status.name, "on", f"{tools}, from {status.where}{whose}. {status.error}".rstrip())
         case State.STARTING:
-            return Part(status.name, "off", f"Starting, at {status.where}{whose}.")
+            return Part(status.name, "off", f"Starting, from {status.where}{whose}.")
         case State.FAILED:
-            return Part(status.name, "failed", f"Not used, at {status.where}{whose}: {status.error}")
+            return Part(status.name, "failed", f"Not used, from {status.where}{whose}: {status.error}")
     known = f"{tools} when it was used last" if status.tools else "not started yet"
-    return Part(status.name, "off", f"Resting until a question needs it, at {status.where}{whose}: {known}.")
+    return Part(status.name, "off", f"Resting until a question needs it, from {status.where}{whose}: {known}.")
 
 
 def _settable() -> list[Part]:

@@ -102,6 +102,10 @@ def test_a_file_is_a_source_to_cite_and_its_card_leads_to_github(workshop: str, 
     assert f'href="{url}"' in page
     assert 'href="https://github.com/octocat/hello/issues/7"' in page
     assert "GitHub: Get file or directory contents: octocat/hello, README.md" in page
+    assert "#7 It says goodbye, open" in page
+    assert "Used GitHub · 2 tools" in page
+    assert "11 credits · 2 GitHub calls" in page
+    assert "GitHub: get file contents" in page
     kept = Item.objects.filter(conversation_id=answer["conversation_id"], kind="tool").order_by("position")
     assert [item.ref for item in kept] == ["q1-t1", "q1-t2"]
     assert "# Hello" in kept[0].content

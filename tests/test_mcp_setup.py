@@ -122,8 +122,11 @@ def test_the_setup_page_says_how_each_server_is_and_staff_may_test_it(workshop: 
         failed = staff.http.post("/setup/servers/absent/test/", follow_redirects=True).text
         assert "absent does not answer. The command “no-such-command” cannot be run on this machine." in failed
         page = alice.get("/setup/").text
-        assert f"17 tools, at {Path(sys.executable).name}." in page
-        assert "Not used, at no-such-command: The command “no-such-command” cannot be run on this machine." in page
+        assert f"17 tools, from the program {Path(sys.executable).name}." in page
+        assert (
+            "Not used, from the program no-such-command: The command “no-such-command” cannot be run on this machine."
+            in page
+        )
 
 
 def test_staff_without_their_second_factor_may_not_test_a_server(workshop: str) -> None:

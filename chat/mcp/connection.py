@@ -275,10 +275,11 @@ class Connection:
         return max(0.0, self._not_before - _now())
 
     def _failed(self, error: str, *, pause: float) -> None:
+        tell = logger.info if error == self.error else logger.warning  # it is tried again and again
         self.state, self.error = State.FAILED, error
         self._not_before = _now() + min(pause, LONGEST_PAUSE_SECONDS)
         self._failures += 1
-        logger.warning("mcp_server_failed", server=self.spec.name, error=error, failures=self._failures)
+        tell("mcp_server_failed", server=self.spec.name, error=error, failures=self._failures)
 
 
 async def load_sdk() -> ModuleType:

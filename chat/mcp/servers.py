@@ -15,7 +15,7 @@ from chat.mcp.configuration import McpSettings
 from chat.mcp.connection import IDLE_SECONDS, START_SECONDS, Connection, State
 from chat.mcp.github import Docker, github_spec
 from chat.mcp.rows import added_servers
-from chat.mcp.specs import GITHUB, Address, ServerSpec
+from chat.mcp.specs import GITHUB, Address, Process, ServerSpec
 from chat.mcp.tokens import is_any_token, token_of, tokens_of
 from chat.mcp.tools import tools_of
 from chat.tools.base import Tool
@@ -229,7 +229,11 @@ def _rows(people: Collection[UUID], *, may_write_github: bool) -> _Rows:
 
 def _status(key: Key, connection: Connection) -> Status:
     spec = connection.spec
-    where = spec.way.host if isinstance(spec.way, Address) else spec.way.command.rpartition("/")[2]
+    match spec.way:
+        case Address(host=where):
+            pass
+        case Process(command):
+            where = f"the program {command.rpartition('/')[2]}"
     tools, is_own = len(tools_of(connection)), key.person_id is not None
     return Status(spec.name, where, connection.state, tools, connection.error, is_own)
 
