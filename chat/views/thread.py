@@ -199,8 +199,8 @@ def _fold(cards: Sequence[Card], *, total: float) -> str:
     """The activity in one line, failures named. Calls ran side by side, so together they took no more than the run."""
     failed = sum(card.state == "failed" for card in cards)
     count = f"{len(cards)} {'tool' if len(cards) == 1 else 'tools'}" + (f", {failed} failed" if failed else "")
-    took = min(sum(card.milliseconds for card in cards), total)
-    return f"Used {what_was_used(card.name for card in cards)} · {count} · {duration(took)}"
+    took = duration(min(sum(card.milliseconds for card in cards), total)).replace(" ", "\u00a0")
+    return f"Used {what_was_used(card.name for card in cards)} · {count} · {took}"
 
 
 def _versions(run: Run, refs: Sequence[str] | None) -> Versions | None:
