@@ -85,7 +85,11 @@ def test_what_a_server_gives_is_worded_and_cannot_pose_as_a_passage(
         ("odd__fails", "There is no such page. Try another."),
         ("odd__errs", "The server odd could not do this. the disk is full"),
         ("odd__dies", "It ended in the middle of this call, so what the call did is not known."),
-        ("odd__is_huge", "It ended in the middle of this call, so what the call did is not known."),
+        pytest.param(
+            "odd__is_huge",
+            "It ended in the middle of this call, so what the call did is not known.",
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_a_call_that_goes_wrong_is_told_in_words_and_the_next_one_works(
@@ -117,9 +121,17 @@ def test_a_call_that_hangs_holds_up_nobody_and_is_taken_back_when_the_person_sto
 
 
 def test_a_server_that_chatters_is_heard_now_and_then(workshop: str, anthropic_fake: AnthropicFake) -> None:
-    seen = told(workshop, anthropic_fake, Call("odd__talks_too_much", {}), Call("odd__works_slowly", {}))
+    seen = told(workshop, anthropic_fake, Call("odd__talks_too_much", {}))
     said = [update.data["message"] for update in of_type(seen.frames, "status_update")]
     assert 1 <= said.count("odd: talks too much: again") < 10
+
+
+@pytest.mark.thorough
+def test_what_a_call_says_on_its_way_is_heard_beside_a_server_that_chatters(
+    workshop: str, anthropic_fake: AnthropicFake
+) -> None:
+    seen = told(workshop, anthropic_fake, Call("odd__talks_too_much", {}), Call("odd__works_slowly", {}))
+    said = [update.data["message"] for update in of_type(seen.frames, "status_update")]
     assert [words for words in said if words.startswith("odd: works slowly")] == [
         f"odd: works slowly: {step}" for step in ("looking", "reading", "writing")
     ]
@@ -142,14 +154,13 @@ def test_a_server_of_the_newest_protocol_is_used_all_the_same(
         assert "here" in told(url, anthropic_fake, Call("modern__grown", {})).texts[0]
 
 
-def test_servers_that_are_away_or_slow_cost_a_question_a_moment_once(
+def test_servers_that_are_away_or_never_answer_cost_a_question_a_moment_once(
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake
 ) -> None:
     specs = (
         ServerSpec("absent", Process("no-such-command")),
         ServerSpec("closed", Address("http://127.0.0.1:9/mcp")),
-        ServerSpec("slow", our_server("odd_mcp_server", "--slow", "30")),
-        ServerSpec("mute", Process("sleep", ("60",))),
+        ServerSpec("mute", Process("sh", ("-c", "cat > /dev/null"))),
     )
     with serving_with(anthropic_server, *specs, patience=0.5) as url:
         took = []
@@ -161,6 +172,7 @@ def test_servers_that_are_away_or_slow_cost_a_question_a_moment_once(
     assert all(seconds < 2.5 for seconds in took)
 
 
+@pytest.mark.thorough
 def test_an_idle_server_is_stopped_and_starts_again_when_it_is_needed(
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:
@@ -175,6 +187,7 @@ def test_an_idle_server_is_stopped_and_starts_again_when_it_is_needed(
     assert len(journal(notes, "end")) == 2
 
 
+@pytest.mark.thorough
 def test_a_server_that_died_while_it_was_idle_answers_the_next_call(
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:
@@ -231,7 +244,7 @@ def test_a_server_that_starts_slowly_is_there_for_the_first_question_all_the_sam
     database: object, anthropic_server: AnthropicFake, anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:
     notes = tmp_path / "journal"
-    spec = ServerSpec("odd", our_server("odd_mcp_server", "--slow", "1", "--journal", str(notes)))
+    spec = ServerSpec("odd", our_server("odd_mcp_server", "--slow", "0.5", "--journal", str(notes)))
     with serving_with(anthropic_server, spec, patience=0.1) as url:
         wait_until(lambda: journal(notes, "start"), what="the server to have started")
         time.sleep(0.3)  # and to have listed its tools
