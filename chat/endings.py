@@ -40,10 +40,14 @@ TOOLS_PHASE = "tools"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model answered, and cited these passages, in the order of their numbers."""
+    """The model answered, and cited these passages, in the order of their numbers.
+
+    `is_tainted` says that outside text may have had a part in it, of this question or of one it follows.
+    """
 
     text: str
     cited: tuple[Source, ...] = ()
+    is_tainted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,8 @@ def _why(ending: Ending) -> str:
 _CLOSE = """
 WITH ended AS (
     UPDATE chat_run SET state = %(state)s, last_seq = last_seq + 1, ended_at = statement_timestamp(),
-        model = %(model)s, error = %(error)s::jsonb, citations = %(citations)s::jsonb, receipt = %(receipt)s::jsonb
+        model = %(model)s, error = %(error)s::jsonb, citations = %(citations)s::jsonb, receipt = %(receipt)s::jsonb,
+        is_tainted = %(is_tainted)s
     WHERE id = %(id)s AND attempt = %(attempt)s AND state IN ('queued', 'running')
         AND (NOT %(is_lost)s OR lease_until < statement_timestamp())
     RETURNING id, conversation_id, last_seq
@@ -229,6 +234,7 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, said: Item, *, is_l
                 "error": None if error is None else _json(error),
                 "citations": _json(citations),
                 "receipt": _json(terminal.receipt),
+                "is_tainted": not isinstance(ending, Answered) or ending.is_tainted,
                 "id": run.pk,
                 "attempt": run.attempt,
                 "is_lost": is_lost,

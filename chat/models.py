@@ -66,6 +66,7 @@ class Run(models.Model):
     has_tools = models.BooleanField(default=True)
     is_temporary = models.BooleanField(default=False)
     ceiling_credits = models.PositiveSmallIntegerField()
+    is_tainted = models.BooleanField(db_default=True)  # what follows it may read outside text, until its end says no
 
     attempt = models.PositiveSmallIntegerField(default=1)
     last_seq = models.PositiveIntegerField(default=0)

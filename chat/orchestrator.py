@@ -29,7 +29,7 @@ from chat.sources import Sources
 from chat.strategies.base import Card, ModelStrategy
 from chat.strategies.small import SmallModel
 from chat.tools.base import Tool, ToolContext
-from chat.tools.confirmation import Confirmer, brings_outside_text
+from chat.tools.confirmation import Confirmer
 from chat.tools.executor import CallDone, Toolbox
 from chat.tools.guard import Guard
 from klerai.database import in_database
@@ -81,7 +81,7 @@ async def answer(
         tab.timings.note_retrieval()
     question = UserMessage(message, moment(run.person.zone), material, instructions_in(beside.history))
     transcript = Transcript(profile.prompt, [*past.messages, question])
-    guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or _is_tainted(past, tools))
+    guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or past.is_tainted)
     context = ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=route.small)
     mine = offered(tools, profile) if run.has_tools else {}
     toolbox = Toolbox(mine, profile=profile, context=context, purse=tab, query_ref=run.query_ref, guard=guard)
@@ -106,18 +106,13 @@ async def answer(
                     yield step
                 case _:
                     yield step
-    yield Answered("".join(words), tuple(sources.cited))
+    yield Answered("".join(words), tuple(sources.cited), guard.is_tainted)
 
 
 async def _past(run: Run, profile: Profile, history: tuple[Said, ...]) -> Recalled:
     if history:
         return given_past(history, window=profile.window)
     return await in_database(recall, run, profile) if run.parent_id else Recalled()
-
-
-def _is_tainted(past: Recalled, tools: Mapping[str, Tool]) -> bool:
-    """Whether results of the past may hold outside text; of a tool that is gone nobody knows."""
-    return any(tools.get(name) is None or brings_outside_text(tools[name]) for name in past.tools)
 
 
 def offered(tools: Mapping[str, Tool], profile: Profile) -> dict[str, Tool]:

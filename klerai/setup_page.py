@@ -89,18 +89,18 @@ def _search() -> Part:
 
 
 def _server(status: Status) -> Part:
-    """An MCP server as this process knows it. It starts with the first question that may use it."""
+    """An MCP server as this process knows it. One for everybody starts with the process."""
     tools = f"{status.tools} tool{'' if status.tools == 1 else 's'}"
     whose = ", with your own token" if status.is_own else ""
     match status.state:
         case State.READY:
-            return Part(status.name, "on", f"{tools}, at {status.where}{whose}. {status.error}".rstrip())
+            return Part(status.name, "on", f"{tools}, from {status.where}{whose}. {status.error}".rstrip())
         case State.STARTING:
-            return Part(status.name, "off", f"Starting, at {status.where}{whose}.")
+            return Part(status.name, "off", f"Starting, from {status.where}{whose}.")
         case State.FAILED:
-            return Part(status.name, "failed", f"Not used, at {status.where}{whose}: {status.error}")
+            return Part(status.name, "failed", f"Not used, from {status.where}{whose}: {status.error}")
     known = f"{tools} when it was used last" if status.tools else "not started yet"
-    return Part(status.name, "off", f"Resting until a question needs it, at {status.where}{whose}: {known}.")
+    return Part(status.name, "off", f"Resting until a question needs it, from {status.where}{whose}: {known}.")
 
 
 def _settable() -> list[Part]:

@@ -17,7 +17,7 @@ from retrieval.embedders.caching import Cached
 from retrieval.errors import EmbedderFailed
 from retrieval.models import CachedVector
 from retrieval.tasks import forget_unused_vectors
-from tests.fakes.embedding_server import vector_of
+from tests.fakes.vectors import vector_of
 
 
 class Counting:

@@ -25,9 +25,9 @@ from retrieval.embedders.voyage import Voyage, rerank
 from retrieval.embedders.wordllama import WordLlama
 from retrieval.errors import EmbedderFailed
 from tests.fakes.embedding import KEY
-from tests.fakes.embedding_server import OK, EmbeddingFake, Step
 from tests.fakes.gemini_server import GeminiFake
 from tests.fakes.ollama_server import OllamaFake
+from tests.fakes.outside import OK, OutsideFake, Step
 from tests.fakes.voyage_server import VoyageFake
 from tests.people import make_person, sign_in
 
@@ -49,7 +49,7 @@ class Service:
     """A fake and what asks it."""
 
     kind: str
-    fake: EmbeddingFake
+    fake: OutsideFake
 
     def embedder(self, patience: Patience = AT_ONCE) -> Embedder:
         return MAKERS[self.kind](patience)
@@ -183,7 +183,7 @@ async def test_a_service_that_is_not_there_is_named_with_its_setting(service: Se
 async def test_a_key_that_is_refused_is_named_by_its_setting_and_never_shown(
     kind: str, request: pytest.FixtureRequest, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fake: EmbeddingFake = request.getfixturevalue(f"{kind}_fake")
+    fake: OutsideFake = request.getfixturevalue(f"{kind}_fake")
     setattr(settings, f"{kind.upper()}_API_KEY", f"invalid-{KEY}")
     with caplog.at_level(logging.DEBUG), pytest.raises(EmbedderFailed, match=f"{kind.upper()}_API_KEY") as failed:
         await MAKERS[kind](AT_ONCE).embed("apples")

@@ -100,6 +100,7 @@ def test_a_refusal_of_the_server_is_told_to_the_model_and_costs_nothing(
     assert seen.items == [("base", 5), ("failed", 0)]
 
 
+@pytest.mark.thorough
 def test_how_far_a_call_is_stands_beside_its_name_while_it_runs(workshop: str, anthropic_fake: AnthropicFake) -> None:
     slow = Call("everything__trigger-long-running-operation", {"duration": 1, "steps": 4})
     seen = told(workshop, anthropic_fake, slow)
@@ -111,6 +112,7 @@ def test_how_far_a_call_is_stands_beside_its_name_while_it_runs(workshop: str, a
     assert seen.texts[0].startswith("Long running operation completed.")
 
 
+@pytest.mark.thorough
 def test_a_server_killed_in_mid_call_is_a_tool_error_and_the_next_call_works(
     workshop: str, anthropic_fake: AnthropicFake
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_server_killed_in_mid_call_is_a_tool_error_and_the_next_call_works(
     assert frames[-1].data["receipt"]["credits"] == 5 + 2
 
 
+@pytest.mark.thorough
 def test_the_same_server_works_over_http(http_workshop: str, anthropic_fake: AnthropicFake) -> None:
     slow = Call("away__trigger-long-running-operation", {"duration": 1, "steps": 2})
     seen = told(http_workshop, anthropic_fake, Call("away__get-sum", {"a": 2, "b": 3}), slow)

@@ -27,7 +27,7 @@ from retrieval.tasks import embed_what_lacks_vectors, remove_old_vectors
 from retrieval.window_vectors import fill_windows
 from tests.documents import taken_in
 from tests.fakes.embedding import KEY
-from tests.fakes.embedding_server import OK, Answer, Seen, Step, running
+from tests.fakes.outside import OK, Answer, Seen, Step, running
 from tests.fakes.voyage_server import VoyageFake
 from tests.knowledge_rows import add_document, chunk_ids, make_knowledge_base, windows_by
 from tests.people import make_person

@@ -46,7 +46,7 @@ class _News(Enum):
 class Connection:
     """Starts when it is asked for, rests when nobody needs it, and comes back after a death, each time a little later.
 
-    `tools` is what the server listed last; it stays known while the connection rests.
+    `tools` is what the server listed last, once it `is_known`; that stays so while the connection rests.
     """
 
     def __init__(
@@ -55,8 +55,9 @@ class Connection:
         self.spec = spec
         self.state = State.RESTING
         self.tools: tuple[Listed, ...] = ()
+        self.is_known = False
         self.error = ""
-        self.began_at = 0.0
+        self._began_at: float | None = None
         self._idle_seconds = idle_seconds
         self._start_seconds = start_seconds
         self._inbox: asyncio.Queue[Pending | _News] = asyncio.Queue()
@@ -69,6 +70,11 @@ class Connection:
         self._is_stale = False
         self._listing = asyncio.Lock()
         self._is_closed = False
+
+    @property
+    def seconds_taken(self) -> float:
+        """How long it has been starting; what we do ourselves before that is not the server's."""
+        return 0.0 if self._began_at is None else _now() - self._began_at
 
     @property
     def is_paused(self) -> bool:
@@ -89,7 +95,7 @@ class Connection:
         if self._owner is None and not self._is_closed and (at_once or waits or not self.is_paused):
             pause = 0.0 if at_once else self._pause_left()
             self.state = State.STARTING
-            self.began_at = _now()
+            self._began_at = None
             self._settled.clear()
             self._owner = asyncio.create_task(self._own(pause), name=f"mcp {self.spec.name}")
 
@@ -136,6 +142,7 @@ class Connection:
         try:
             await asyncio.sleep(pause)
             sdk = await load_sdk()
+            self._began_at = _now()
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._start_seconds):
                     tell = self._inbox.put_nowait
@@ -144,7 +151,7 @@ class Connection:
                             self.spec.way, on_change=lambda: tell(_News.CHANGED), on_end=lambda: tell(_News.ENDED)
                         )
                     )
-                    self.tools = await session.tools()
+                    self.tools, self.is_known = await session.tools(), True
                 ready_at = _now()
                 self._is_ready()
                 await self._serve(session)
@@ -268,10 +275,11 @@ class Connection:
         return max(0.0, self._not_before - _now())
 
     def _failed(self, error: str, *, pause: float) -> None:
+        tell = logger.info if error == self.error else logger.warning  # it is tried again and again
         self.state, self.error = State.FAILED, error
         self._not_before = _now() + min(pause, LONGEST_PAUSE_SECONDS)
         self._failures += 1
-        logger.warning("mcp_server_failed", server=self.spec.name, error=error, failures=self._failures)
+        tell("mcp_server_failed", server=self.spec.name, error=error, failures=self._failures)
 
 
 async def load_sdk() -> ModuleType:

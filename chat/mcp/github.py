@@ -11,6 +11,7 @@ from chat.mcp.specs import GITHUB, GITHUB_IMAGE, Address, Process, ServerSpec
 
 TOOLSETS = "context,repos,issues,pull_requests,users,actions"
 DOCKER_SECONDS = 5
+DOCKER_KNOWN_SECONDS = 300.0
 _DOCKER = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "XDG_RUNTIME_DIR")
 
 
@@ -33,8 +34,27 @@ def github_spec(token: str, github: GitHubSettings, *, with_docker: bool) -> Ser
     return ServerSpec(GITHUB, way, GITHUB, github.may_write)
 
 
-async def docker_has_image() -> bool:
-    """Whether Docker answers here and has the official image; nothing is downloaded in the middle of a question."""
+class Docker:
+    """What this machine's Docker has, asked for now and then and never twice at once."""
+
+    def __init__(self) -> None:
+        self._asking: asyncio.Task[bool] | None = None
+        self._asks_at = 0.0
+        self._said: bool | None = None
+
+    async def has_image(self, *, seconds: float) -> bool | None:
+        """Whether it answers and has the official image, as it said last; None when it has not said so in time yet."""
+        now = asyncio.get_running_loop().time()
+        if self._asking is None or now >= self._asks_at:
+            self._asks_at = now + DOCKER_KNOWN_SECONDS
+            self._asking = asyncio.create_task(_has_image())
+        finished, _ = await asyncio.wait({self._asking}, timeout=seconds)
+        self._said = self._asking.result() if finished else self._said
+        return self._said
+
+
+async def _has_image() -> bool:
+    """Nothing is downloaded in the middle of a question."""
     try:
         asking = await asyncio.create_subprocess_exec(
             *("docker", "image", "inspect", "--format", "{{.Id}}", GITHUB_IMAGE),

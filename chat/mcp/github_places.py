@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,27 @@ def github_label(title: str, arguments: Mapping[str, Any]) -> str:
     about = [repository, str(arguments.get("path") or ""), number, str(arguments.get("query") or "")]
     named = ", ".join(part for part in about if part)
     return f"{title}: {named}" if named else title
+
+
+def github_told(text: str) -> str:
+    """What GitHub's JSON says, in a line for the person; "" when it is of another kind."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return ""
+    match said:
+        case {"number": int(number), "title": str(title)}:
+            state = said.get("state")
+            return f"#{number} {title}" + (f", {state}" if isinstance(state, str) else "")
+        case {"total_count": int(count)}:
+            return f"{count:,} found"
+        case {"login": str(login)}:
+            return f"Signed in as {login}"
+        case list() if all(isinstance(entry, dict) for entry in said):
+            named = [str(entry.get("name") or entry.get("title") or entry.get("path") or "") for entry in said]
+            shown = ", ".join(filter(None, named[:3]))
+            return f"{len(said):,} found" + (f": {shown}" if shown else "") + (" …" if len(said) > 3 and shown else "")
+    return ""
 
 
 def repository_link(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -17,3 +17,9 @@ def tool_name(server: str, tool: str, taken: Container[str] = ()) -> str:
         return name
     mark = hashlib.sha256(f"{server}__{tool}".encode()).hexdigest()[:8]
     return f"{name[: MOST_CHARACTERS - 9]}_{mark}"
+
+
+def server_and_tool(name: str) -> tuple[str, str]:
+    """The server's name, "" for a tool of ours, and the rest."""
+    server, separator, tool = name.partition("__")
+    return (server, tool) if separator and server else ("", name)

@@ -40,6 +40,10 @@ def token_of(person_id: UUID) -> str:
     return "" if kept is None else _read(kept)
 
 
+def is_any_token() -> bool:
+    return GitHubToken.objects.exists()
+
+
 def tokens_of(person_ids: Collection[UUID]) -> dict[UUID, str]:
     kept = GitHubToken.objects.filter(person_id__in=person_ids)
     return {token.person_id: _read(token) for token in kept}

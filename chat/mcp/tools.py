@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chat.mcp.connection import Connection
 from chat.mcp.errors import ServerFault
-from chat.mcp.github_places import card_place, file_source, github_label, repository_link
+from chat.mcp.github_places import card_place, file_source, github_label, github_told, repository_link
 from chat.mcp.naming import tool_name
 from chat.mcp.wording import MOST_ERROR_CHARACTERS, told, worded
 from chat.passages import HOW_TO_CITE, quoted_block
@@ -91,7 +91,7 @@ def _from_github(reply: Reply, arguments: Mapping[str, Any], context: ToolContex
     files = [file for _, file in found if file is not None]
     beside = worded(replace(reply, blocks=tuple(block for block, file in found if file is None)))
     if not files:
-        return ToolOutput(beside, told(beside), card={"sources": repository_link(arguments)})
+        return ToolOutput(beside, told(github_told(beside) or beside), card={"sources": repository_link(arguments)})
     numbers = context.sources.add(files)
     blocks = [
         quoted_block(number, {"title": file.title, "section": file.section}, file.text)

@@ -12,7 +12,6 @@ from chat.messages import AssistantMessage, Message, UserMessage
 from chat.questions import Said
 
 BEGUN = "[The assistant wrote first.]"
-SOMEBODY = "words of a client"  # as the name of a tool: nobody knows what an answer given back rests on
 
 
 def given_past(history: Sequence[Said], *, window: int) -> Recalled:
@@ -24,7 +23,7 @@ def given_past(history: Sequence[Said], *, window: int) -> Recalled:
         full_tokens=sum(count(said.text) for said in history),
         sent_tokens=tokens_of(messages) + count(instructions_in(history)),
         asked=tuple(said.text for said in history if said.role != "assistant"),
-        tools=frozenset({SOMEBODY} if any(said.role == "assistant" for said in talk) else ()),
+        is_tainted=any(said.role == "assistant" for said in talk),  # nobody knows what such an answer rests on
     )
 
 

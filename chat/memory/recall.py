@@ -22,14 +22,14 @@ _ARGUMENTS_CHARACTERS = 120
 class Recalled:
     """The working messages of the past, and how long both tracks are in tokens.
 
-    `asked` is what the person wrote in it, word for word, and `tools` names those whose results it holds.
+    `asked` is what the person wrote in it, word for word; `is_tainted` says that it may hold outside text.
     """
 
     messages: tuple[Message, ...] = ()
     full_tokens: int = 0
     sent_tokens: int = 0
     asked: tuple[str, ...] = ()
-    tools: frozenset[str] = frozenset()
+    is_tainted: bool = False
 
 
 def recall(run: Run, profile: Profile) -> Recalled:
@@ -50,7 +50,7 @@ def recall(run: Run, profile: Profile) -> Recalled:
         _full_tokens(past, items),
         tokens_of(messages),
         asked=tuple(item.content for item in said if item.kind == Item.Kind.QUERY),
-        tools=frozenset(item.tool for item in said if item.tool),
+        is_tainted=run.parent.is_tainted,
     )
 
 

@@ -13,11 +13,16 @@ from typing import Any, Protocol
 
 from chat.tools.base import Tool
 
+# Wider than the rules of addresses: programs mend slashes that are missing or lean the other way, and other full stops.
 _ADDRESS = re.compile(
-    r"(?:\b[a-z][a-z0-9+.-]{1,20}://|\bwww\.|//)[^\s\"'<>]+|\b[\w.+-]+@[\w-]+\.[\w.-]+", re.IGNORECASE
+    r"(?:\b[a-z][a-z0-9+.-]{1,20}:[\\/]|\b(?:https?|ftps?|wss?|data|mailto):|\bwww[.。．｡]|[\\/]{2})[^\s\"'<>]+"
+    r"|\b[\w.+-]+@[\w-]+[.。．｡][\w.-]+",
+    re.IGNORECASE,
 )
 _BARE_HOST = re.compile(
-    r"(?:[\w-]+\.)+[a-z]{2,24}(?::\d+)?(?:/[^\s\"'<>]*)?|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\S*", re.IGNORECASE
+    r"(?:(?:[\w-]+[.。．｡])+(?:[^\W\d_]{2,24}|xn--[a-z0-9-]+)\.?|localhost|\[[0-9a-f:.%]+\]|\d{1,3}(?:\.\d{1,3}){3}"
+    r"|[a-z][\w-]*(?=:\d\d))(?::\d{1,5})?(?:[/?#][^\s\"'<>]*)?",
+    re.IGNORECASE,
 )
 _ADDRESS_NAMES = re.compile(
     r"(ur[il]|link|href|host|domain|endpoint|webhook|address|e?mail|recipient)s?$", re.IGNORECASE
@@ -79,8 +84,11 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
     match value:
         case str():
             yield name, value
+        case int() if value >= 1 << 24:  # to some a host: 2130706433 is 127.0.0.1
+            yield name, str(value)
         case Mapping():
             for key, part in value.items():
+                yield "", str(key)
                 yield from _texts(str(key), part)
         case Iterable() if not isinstance(value, bytes):
             for part in value:

@@ -12,8 +12,9 @@ from django.urls import reverse
 from billing.pricing import BASE, Quote
 from chat.models import Run
 from chat.templatetags.page import credits, duration
+from chat.views.tool_words import plain_name
 
-_USED_WORDS = {"documentation": ("document", "documents"), "github": ("GitHub", "GitHub"), "tool": ("tool", "tools")}
+_USED_WORDS = {"github": ("GitHub call", "GitHub calls"), "tool": ("tool", "tools")}
 _STEP_WORDS = {"first_text": "First word", "total": "From question to receipt"}
 
 
@@ -99,9 +100,9 @@ def _line(run: Run, receipt: Mapping[str, Any]) -> str:
 def _used(lines: list[Mapping[str, Any]]) -> list[str]:
     counts = Counter[str]()
     for line in lines:
-        if line["item"] in _USED_WORDS:
-            counts[line["item"]] += line["quantity"]
-    return [f"{count} {_USED_WORDS[item][count != 1]}" for item, count in counts.items()]
+        counts[line["item"]] += line["quantity"]
+    named = ["documentation"] if counts["documentation"] else []
+    return named + [f"{counts[item]} {words[counts[item] != 1]}" for item, words in _USED_WORDS.items() if counts[item]]
 
 
 def _receipt_line(line: Mapping[str, Any], tools: Mapping[str, str]) -> ReceiptLine:
@@ -117,14 +118,13 @@ def _receipt_line(line: Mapping[str, Any], tools: Mapping[str, str]) -> ReceiptL
 
 
 def _line_words(item: str, tool: str) -> str:
-    name = tool.replace("_", " ")
     match item:
         case "documentation":
             return "Documentation, once a question"
+        case _ if tool:
+            return plain_name(tool)
         case "github":
-            return f"GitHub: {name}"
-        case _ if name:
-            return name[:1].upper() + name[1:]
+            return "GitHub"
         case "ceiling":
             return "Over the ceiling"
         case _:

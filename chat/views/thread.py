@@ -22,15 +22,10 @@ from chat.views.citations import cited_in
 from chat.views.notices import Notice, notice_of
 from chat.views.places import Place, Places, places_of
 from chat.views.receipts import ReceiptView, receipt_of
+from chat.views.tool_words import icon_of, what_was_used
 
 SHOWN_RUNS = 30
 
-_ICONS = {
-    "calculator": "calculator",
-    "knowledge_base_search": "search",
-    "rag_search": "search",
-    "retrieve_documentation": "book-open",
-}
 _RETRYABLE = frozenset({Run.State.FAILED, Run.State.INTERRUPTED, Run.State.BLOCKED})
 
 
@@ -149,7 +144,7 @@ def _view(
         parent=f"q{parents[run.parent_id]}-r" if run.parent_id else "",
         question=said.get(Item.Kind.QUERY, ""),
         cards=cards,
-        fold=_fold(cards),
+        fold=_fold(cards, total=_total_ms(run)),
         blocks=tuple(mark_safe(with_citations(links.in_html(block), cited)) for block in render_blocks(text)),
         citations=cited,
         has_answer=bool(text),
@@ -179,7 +174,7 @@ def _card(item: Item, places: Places, *, took: int, share: str) -> Card:
     return Card(
         id=item.ref,
         name=item.tool,
-        icon=_ICONS.get(item.tool, "wrench"),
+        icon=icon_of(item.tool),
         label=shown.get("label") or item.tool,
         state="ok" if item.is_ok else "failed",
         state_words="done" if item.is_ok else "failed",
@@ -200,13 +195,12 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _fold(cards: Sequence[Card]) -> str:
-    """The activity in one line, failures named."""
-    names = list(dict.fromkeys(card.name.replace("_", " ") for card in cards))
+def _fold(cards: Sequence[Card], *, total: float) -> str:
+    """The activity in one line, failures named. Calls ran side by side, so together they took no more than the run."""
     failed = sum(card.state == "failed" for card in cards)
     count = f"{len(cards)} {'tool' if len(cards) == 1 else 'tools'}" + (f", {failed} failed" if failed else "")
-    listed = ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
-    return f"Used the {listed} · {count} · {duration(sum(card.milliseconds for card in cards))}"
+    took = duration(min(sum(card.milliseconds for card in cards), total)).replace(" ", "\u00a0")
+    return f"Used {what_was_used(card.name for card in cards)} · {count} · {took}"
 
 
 def _versions(run: Run, refs: Sequence[str] | None) -> Versions | None:

@@ -57,7 +57,7 @@ Copy = Libraries | Text
 
 
 def kept_search(name: str) -> Libraries | None:
-    row = LibrarySearch.objects.filter(pk=_key("search", name)).first()
+    row = LibrarySearch.objects.filter(pk=key("search", name)).first()
     return None if row is None else Libraries(tuple(libraries_in(row.libraries)), row.fetched_at)
 
 
@@ -66,13 +66,13 @@ def keep_search(name: str, libraries: Sequence[Library]) -> Libraries:
     now = timezone.now()
     if libraries:
         found = [library.to_json() for library in libraries]
-        row = LibrarySearch(pk=_key("search", name), libraries=found, fetched_at=now)
+        row = LibrarySearch(pk=key("search", name), libraries=found, fetched_at=now)
         _write(row, "libraries", "fetched_at")
     return Libraries(tuple(libraries), now)
 
 
 def kept_text(library_id: str, topic: str) -> Text | None:
-    row = LibraryText.objects.filter(pk=_key("text", library_id, topic)).first()
+    row = LibraryText.objects.filter(pk=key("text", library_id, topic)).first()
     if row is None:
         return None
     sections = tuple(Section(**section) for section in row.sections)
@@ -88,7 +88,7 @@ def keep_text(library_id: str, topic: str, found: Sequence[Section]) -> Text:
     digest = sha256("\0".join(section.whole for section in cut.sections).encode()).hexdigest()
     if cut.sections:
         row = LibraryText(
-            pk=_key("text", library_id, topic),
+            pk=key("text", library_id, topic),
             library=library_id,
             sections=[section.to_json() for section in cut.sections],
             terms="\n".join(" ".join(each) for each in told),
@@ -137,7 +137,7 @@ def _write(row: LibrarySearch | LibraryText, *fields: str) -> None:
     rows.bulk_create([row], update_conflicts=True, unique_fields=["key"], update_fields=fields)
 
 
-def _key(kind: str, *parts: str) -> str:
+def key(kind: str, *parts: str) -> str:
     """Case and spacing of what was asked make no difference; another service or version does."""
     said = [" ".join(part.casefold().split()) for part in parts]
     whole = "\0".join([settings.CONTEXT7.base_url, settings.CONTEXT7.version, kind, *said])

@@ -29,6 +29,7 @@ class Kind(Enum):
 
 
 _COVERED = {Kind.TROUBLE, Kind.SLOW, Kind.LIMIT, Kind.PREPARING}
+_BY_CHANCE = {Kind.TROUBLE, Kind.SLOW}
 
 
 class Fault(Exception):
@@ -47,6 +48,11 @@ class Fault(Exception):
     def is_covered(self) -> bool:
         """Whether an older copy may stand in."""
         return self.kind in _COVERED
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether another request at the same moment would be told the same."""
+        return self.kind not in _BY_CHANCE
 
 
 def fault_of_status(status: int, headers: Mapping[str, str]) -> Fault:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from klerai.database import in_database
 from retrieval.documentation import client, copies
 from retrieval.documentation.asked import Asked, parse
 from retrieval.documentation.asking import Current, current
 from retrieval.documentation.clock import Clock
-from retrieval.documentation.faults import Fault, Kind
+from retrieval.documentation.faults import Fault, Kind, too_slow
+from retrieval.documentation.flights import flights
 from retrieval.documentation.libraries import Library, matched, pick, score
 from retrieval.documentation.ranking import Ranked, fused, reranked
 from retrieval.documentation.small import SmallModel
@@ -99,7 +101,11 @@ async def _search(name: str, about: str, clock: Clock) -> Current:
         found = await client.find_libraries(name, about, seconds=seconds)
         return await in_database(copies.keep_search, name, found)
 
-    return await current(await in_database(copies.kept_search, name), fetch, clock, what="the list of libraries")
+    async def found() -> Current:
+        kept = await in_database(copies.kept_search, name)
+        return await current(kept, fetch, clock, what="the list of libraries")
+
+    return await _once(copies.key("search", name), found, clock)
 
 
 async def _text_of(library_id: str, topic: str, clock: Clock) -> Current:
@@ -115,7 +121,20 @@ async def _text_of(library_id: str, topic: str, clock: Clock) -> Current:
             sections = await client.read_library(fault.moved_to, topic, seconds=max(left.left, 0.1))
         return await in_database(copies.keep_text, library_id, topic, sections)
 
-    return await current(await in_database(copies.kept_text, library_id, topic), fetch, clock, what="the text")
+    async def read() -> Current:
+        kept = await in_database(copies.kept_text, library_id, topic)
+        return await current(kept, fetch, clock, what="the text")
+
+    return await _once(copies.key("text", library_id, topic), read, clock)
+
+
+async def _once(key: str, work: Callable[[], Coroutine[Any, Any, Current]], clock: Clock) -> Current:
+    """What the same look-up of another question gives, if one is under way. Raises Fault."""
+    seconds = clock.left
+    try:
+        return await flights().share(key, work, clock=clock)
+    except TimeoutError as error:
+        raise too_slow(seconds) from error
 
 
 async def _instead_of(

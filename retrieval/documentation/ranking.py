@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
+from numpy.typing import NDArray
 
 from klerai.database import in_database
 from retrieval.documentation.clock import Clock
 from retrieval.documentation.copies import Text, keep_vectors, kept_vectors
+from retrieval.documentation.flights import flights
 from retrieval.documentation.sections import Section
 from retrieval.documentation.small import Form, SmallModel, filled_in
 from retrieval.embedders.base import Embedder
@@ -60,7 +62,7 @@ async def fused(text: Text, query: str, *, clock: Clock) -> tuple[list[Ranked], 
     if embedder is not None:
         try:
             async with asyncio.timeout(max(clock.left - 3, 0.5)):
-                vector = await _vectors(text, embedder)
+                vector = await _vectors(text, embedder, clock)
                 index = HybridIndex(keyword, vector, fusion=ReciprocalRank(k=60))
                 hits = await index.search(query, limit=FUSED)
         except EmbedderFailed as error:
@@ -92,14 +94,20 @@ async def reranked(query: str, found: Sequence[Ranked], *, small: SmallModel | N
     return [*best, *rest][:BEST]
 
 
-async def _vectors(text: Text, embedder: Embedder) -> VectorIndex:
+async def _vectors(text: Text, embedder: Embedder, clock: Clock) -> VectorIndex:
     """The sections' vectors as they were kept, else made now: of unchanged sections nobody is asked again."""
-    size = {"count": len(text.sections), "dimension": embedder.dimension}
-    vectors = await in_database(kept_vectors, text.digest, embedder.name, **size)
-    if vectors is None:
-        made = await embedder.batch_embed([section.whole for section in text.sections])
-        vectors = np.array(made, dtype=np.float32).reshape(len(made), embedder.dimension)
+
+    async def made() -> NDArray[np.float32]:
+        size = {"count": len(text.sections), "dimension": embedder.dimension}
+        kept = await in_database(kept_vectors, text.digest, embedder.name, **size)
+        if kept is not None:
+            return kept
+        rows = await embedder.batch_embed([section.whole for section in text.sections])
+        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), embedder.dimension)
         await in_database(keep_vectors, text.digest, embedder.name, vectors)
+        return vectors
+
+    vectors = await flights().share(f"vectors {text.digest} {embedder.name}", made, clock=clock)
     return VectorIndex(vectors, embedder, metric=Metric(settings.CONTEXT7.metric))
 
 

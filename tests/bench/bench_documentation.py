@@ -36,7 +36,7 @@ from retrieval.embedders.choosing import embedder_by_settings
 from tests.database import made_for_this_process
 from tests.fakes.context7_library import Snippet, as_text
 from tests.fakes.context7_server import Context7Fake, running_context7
-from tests.fakes.embedding_server import running
+from tests.fakes.outside import running
 from tests.fakes.voyage_server import VoyageFake
 
 CHARACTERS = 200_000

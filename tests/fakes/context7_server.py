@@ -48,13 +48,14 @@ class Seen:
 
 @dataclass(slots=True)
 class Context7Fake:
-    """The service over some shelves. `layout` is that of text: `newer` or `older`.
+    """The service over some shelves. `layout` is that of text: `newer` or `older`; `seconds` pass before each answer.
 
     Scripted answers come first, in order; those of `script_texts` only where documentation is asked for.
     """
 
     shelves: tuple[Shelf, ...] = SHELVES
     layout: str = "newer"
+    seconds: float = 0
     texts: dict[str, str] = field(default_factory=dict)  # by library, in place of its snippets, whatever the type
     requests: list[Seen] = field(default_factory=list)
     _script: list[Said] = field(default_factory=list)
@@ -117,8 +118,8 @@ class Context7Fake:
         self._server.shutdown()
         self._server.server_close()
 
-    def wait_for_close(self) -> None:
-        self._closing.wait()
+    def wait_for_close(self, seconds: float | None = None) -> None:
+        self._closing.wait(seconds)
 
     def _found(self, name: str, parameter: str) -> Said:
         if not name:
@@ -165,6 +166,7 @@ def _handler(fake: Context7Fake) -> type[BaseHTTPRequestHandler]:
             seen = Seen(address.path, dict(parse_qsl(address.query)), headers)
             fake.requests.append(seen)
             said = fake.answer(seen)
+            fake.wait_for_close(fake.seconds)
             if said.is_stalled:
                 fake.wait_for_close()
                 self.close_connection = True
@@ -197,8 +199,9 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--layout", choices=("newer", "older"), default="newer", help="of text answers")
+    parser.add_argument("--seconds", type=float, default=0, help="before each answer")
     arguments = parser.parse_args()
-    fake = Context7Fake(layout=arguments.layout)
+    fake = Context7Fake(layout=arguments.layout, seconds=arguments.seconds)
     with suppress(KeyboardInterrupt):
         print(fake.start(arguments.host, arguments.port).url, flush=True)
         fake.wait_for_close()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from tests.fakes.embedding_server import running
 from tests.fakes.gemini_server import GeminiFake
 from tests.fakes.ollama_server import OllamaFake
+from tests.fakes.outside import running
 from tests.fakes.voyage_server import VoyageFake
 
 KEY = "key-that-nobody-may-read"

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from tests.fakes.embedding_server import Answer, EmbeddingFake, Seen, Step, serve_by_hand, vector_of
+from tests.fakes.outside import Answer, OutsideFake, Seen, Step, serve_by_hand
+from tests.fakes.vectors import vector_of
 
 MODEL = "models/gemini-embedding-001"
 MOST_REQUESTS = 100
 NORMALISED_DIMENSION = 3072
-_PATH = re.compile(r"/v1(?:beta)?/(models/[\w.-]+):(batchEmbedContents|embedContent)(?:\?key=(\S+))?")
+_PATH = re.compile(r"/v1(?:beta)?/(models/[\w.-]+):(batchEmbedContents|embedContent)")
 _STATUSES = {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 403: "PERMISSION_DENIED"}
 _LENGTH = 0.6
 
 
 @dataclass(slots=True)
-class GeminiFake(EmbeddingFake):
+class GeminiFake(OutsideFake):
     """Vectors of fewer than 3072 numbers are not of unit length, as the real ones; a bad key is a 400."""
+
+    waits_by_body: ClassVar[bool] = True
 
     def answer(self, seen: Seen) -> Answer:
         path = _PATH.fullmatch(seen.path)
         if path is None or path[1] != MODEL:
             return 404, _error(404, "NOT_FOUND", f"{seen.path} is not found")
-        key = seen.headers.get("x-goog-api-key") or path[3] or ""
+        key = seen.headers.get("x-goog-api-key") or seen.params.get("key", "")
         if not key or key.startswith("invalid"):
             reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
             return 400, _error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", reason)

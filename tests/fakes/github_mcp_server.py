@@ -1,6 +1,6 @@
 """GitHub's MCP server, as far as a conversation meets it: its names, its schemas and the shapes of its answers.
 
-By hand: `uv run python -m tests.fakes.github_mcp_server --http 8082`, with any token.
+By hand: `python -m tests.fakes github_mcp --http 8082`, with any token; `--seconds 4` makes every call take as long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,23 @@ from typing import Any
 
 from tests.fakes.mcp_peer import Tell, Wrong, serve
 
-FILES = {"README.md": "# Hello\n\nHello says hello. Install it with `pip install hello`.\n"}
+CODE = """from hello.greeting import Greeting
+
+
+def say_hello(name: str, *, greeting: Greeting) -> str:
+    \"\"\"Greet somebody by name, in the language of the greeting.\"\"\"
+    if not name.strip():
+        raise ValueError("nobody to greet")
+    return f"{greeting.word}, {name.strip()}!"
+
+
+def say_hello_to_all(names: list[str], *, greeting: Greeting) -> list[str]:
+    return [say_hello(name, greeting=greeting) for name in names]
+"""
+FILES = {
+    "README.md": "# Hello\n\nHello says hello. Install it with `pip install hello`.\n",
+    "src/hello.py": CODE,
+}
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
 _PAGES = {"page": {"type": "number", "minimum": 1}, "perPage": {"type": "number", "minimum": 1, "maximum": 100}}
 _REPO = {"owner": {"type": "string", "description": "Repository owner"}, "repo": _TEXT}
@@ -102,10 +118,17 @@ TOOLS = [
 
 
 class GitHub:
-    """`GITHUB_READ_ONLY` leaves the writing tools out, unless `FAKE_GITHUB_IGNORES_READ_ONLY` says otherwise."""
+    """`GITHUB_READ_ONLY` leaves the writing tools out, unless `FAKE_GITHUB_IGNORES_READ_ONLY` says otherwise.
+
+    Every repository holds `files`; `issues` are what is written in some of them, by number.
+    """
 
     name = "github-mcp-server"
     page_size = 7
+
+    def __init__(self) -> None:
+        self.files = dict(FILES)
+        self.issues: dict[int, str] = {}
 
     def tools(self) -> list[dict[str, Any]]:
         if os.environ.get("GITHUB_READ_ONLY") and not os.environ.get("FAKE_GITHUB_IGNORES_READ_ONLY"):
@@ -116,7 +139,7 @@ class GitHub:
         where = f"{arguments.get('owner')}/{arguments.get('repo')}"
         match name:
             case "get_file_contents":
-                return _file(arguments, where)
+                return _file(self.files, arguments, where)
             case "search_code":
                 return _json({"total_count": 1, "items": [{"path": "src/hello.py", "repository": "octocat/hello"}]})
             case "issue_read":
@@ -124,7 +147,9 @@ class GitHub:
                 if number == 404:
                     asked = f"https://api.github.com/repos/{where}/issues/404"
                     return _failed(f"failed to get issue: GET {asked}: 404 Not Found []")
-                return _json({"number": number, "title": "It says goodbye", "state": "open", "repository": where})
+                said = {"body": self.issues[number]} if number in self.issues else {}
+                issue = {"number": number, "title": "It says goodbye", "state": "open", "repository": where}
+                return _json({**issue, **said})
             case "get_me":
                 return _json({"login": "octocat"})
             case "issue_write" | "add_issue_comment" | "create_branch" | "push_files":
@@ -134,16 +159,16 @@ class GitHub:
         raise Wrong(-32602, f"unknown tool {name!r}")
 
 
-def _file(arguments: dict[str, Any], where: str) -> dict[str, Any]:
+def _file(files: dict[str, str], arguments: dict[str, Any], where: str) -> dict[str, Any]:
     path = arguments.get("path") or "/"
     if path == "/":
-        return _json([{"type": "file", "name": name, "path": name} for name in FILES])
-    if path not in FILES:
+        return _json([{"type": "file", "name": name, "path": name} for name in files])
+    if path not in files:
         return _failed(f"failed to get file contents: GET https://api.github.com/repos/{where}: 404 Not Found []")
     resource = {
         "uri": f"repo://{where}/refs/heads/main/contents/{path}",
         "mimeType": "text/plain; charset=utf-8",
-        "text": FILES[path],
+        "text": files[path],
     }
     said = {"type": "text", "text": "successfully downloaded text file (SHA: 95d09f2b)"}
     return {"content": [said, {"type": "resource", "resource": resource}]}

@@ -55,9 +55,10 @@ class Journal:
 class Peer:
     """Answers messages, whichever way they came."""
 
-    def __init__(self, book: Book, journal: Journal) -> None:
+    def __init__(self, book: Book, journal: Journal, *, seconds: float = 0) -> None:
         self.book = book
         self.journal = journal
+        self.seconds = seconds
 
     def answer(self, message: dict[str, Any], token: str, send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         try:
@@ -82,7 +83,11 @@ class Peer:
             case "tools/call":
                 self.journal.note("call", token, tool=asked["name"], arguments=asked.get("arguments") or {})
                 mark = (asked.get("_meta") or {}).get("progressToken")
-                return self.book.call(asked["name"], asked.get("arguments") or {}, _teller(mark, send))
+                tell = _teller(mark, send)
+                for step in ("asked", "reading") if self.seconds else ():
+                    tell(step)
+                    time.sleep(self.seconds / 2)
+                return self.book.call(asked["name"], asked.get("arguments") or {}, tell)
             case "ping":
                 return {}
         raise Wrong(-32601, "Method not found")
@@ -179,14 +184,17 @@ def over_http(peer: Peer, port: int) -> ThreadingHTTPServer:
 
 
 def serve(book: Book) -> None:
-    """`--http PORT` or pipes; `--journal FILE` to write down what happens; `--slow S` to be late."""
+    """`--http PORT` or pipes; `--journal FILE` to write down what happens; `--slow S` to be late with everything,
+    `--seconds S` with every call.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
     parser.add_argument("--journal", default="")
     parser.add_argument("--slow", type=float, default=0)
+    parser.add_argument("--seconds", type=float, default=0)
     given = parser.parse_args()
     time.sleep(given.slow)
-    peer = Peer(book, Journal(given.journal))
+    peer = Peer(book, Journal(given.journal), seconds=given.seconds)
     if given.http is None:
         over_pipes(peer, os.environ.get("GITHUB_PERSONAL_ACCESS_TOKEN", ""))
         return

@@ -6,13 +6,14 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.embedding_server import Answer, EmbeddingFake, Seen, Step, serve_by_hand, vector_of
+from tests.fakes.outside import Answer, OutsideFake, Seen, Step, serve_by_hand
+from tests.fakes.vectors import vector_of
 
 DIMENSIONS = {"nomic-embed-text": 768, "all-minilm": 384}
 
 
 @dataclass(slots=True)
-class OllamaFake(EmbeddingFake):
+class OllamaFake(OutsideFake):
     """The first call of a model waits until it is loaded, which is `load_seconds` or until the fake is closed."""
 
     load_seconds: float = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 Answer = tuple[int, Any]
@@ -21,12 +21,13 @@ class Step:
     """How the next request is met in place of a right answer.
 
     `status` is an error of that status with the service's own body, or with `body`: JSON, or a text sent as HTML.
-    `is_stalled` says nothing until the fake is closed; `is_cut` ends the connection in mid-answer; `wait` is the
-    service's wish in seconds.
+    `wrong` spoils a right answer in a way the service knows by that name. `is_stalled` says nothing until the fake is
+    closed; `is_cut` ends the connection in mid-answer; `wait` is the service's wish in seconds.
     """
 
     status: int = 200
     body: Any = None
+    wrong: str = ""
     is_stalled: bool = False
     is_cut: bool = False
     wait: int | None = None
@@ -47,8 +48,12 @@ class Seen:
 
 @dataclass(slots=True)
 class OutsideFake:
-    """One service. Subclasses say what it answers, and how its errors look."""
+    """One service. Subclasses say what it answers, how its errors look, and how an answer may be spoilt.
 
+    Unless it `waits_by_body`, its wish to be left alone is a header.
+    """
+
+    waits_by_body: ClassVar[bool] = False
     steps: list[Step] = field(default_factory=list)
     requests: list[Seen] = field(default_factory=list)
     _closing: threading.Event = field(default_factory=threading.Event)
@@ -60,6 +65,9 @@ class OutsideFake:
     def error(self, step: Step) -> Any:
         raise NotImplementedError
 
+    def spoilt(self, body: Any, wrong: str) -> Any:
+        raise NotImplementedError
+
     @property
     def url(self) -> str:
         assert self._server is not None
@@ -68,6 +76,10 @@ class OutsideFake:
     def script(self, *steps: Step) -> None:
         """The next requests are met so, in order; after them all are right again."""
         self.steps[:] = steps
+
+    def reset(self) -> None:
+        self.steps.clear()
+        self.requests.clear()
 
     def start(self, host: str = "127.0.0.1", port: int = 0) -> Self:
         self._server = ThreadingHTTPServer((host, port), _handler(self))
@@ -133,9 +145,13 @@ def _handler(fake: OutsideFake) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 return
             if step.status != 200 or step.body is not None:
-                self._say(step.status, fake.error(step) if step.body is None else step.body, wait=step.wait)
+                wait = None if fake.waits_by_body else step.wait
+                self._say(step.status, fake.error(step) if step.body is None else step.body, wait=wait)
                 return
-            self._say(*fake.answer(seen), is_cut=step.is_cut)
+            status, said = fake.answer(seen)
+            if step.wrong and status == 200:
+                said = fake.spoilt(said, step.wrong)
+            self._say(status, said, is_cut=step.is_cut)
 
         def _say(self, status: int, body: Any, *, is_cut: bool = False, wait: int | None = None) -> None:
             raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()

@@ -60,9 +60,13 @@ DJANGO = Said(
 
 @dataclass(slots=True)
 class PerplexityFake(OutsideFake):
-    """Answers what it was told to, in order, and after that always the last; unknown fields are errors, as there."""
+    """Answers what it was told to, in order, and after that always the last; unknown fields are errors, as there.
+
+    `says_to` goes first, to questions that hold its word.
+    """
 
     says: list[Said] = field(default_factory=lambda: [DJANGO])
+    says_to: dict[str, Said] = field(default_factory=dict)
 
     def answer(self, seen: Seen) -> Answer:
         key = seen.headers.get("authorization", "").removeprefix("Bearer ")
@@ -88,8 +92,10 @@ class PerplexityFake(OutsideFake):
             return 400, _fault("input and one of preset, model, models are needed.")
         if body.get("preset", "fast") not in PRESETS:
             return 400, _fault("Unknown preset.")
-        said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
-        return 200, response(said, query=re.split(r"\n", str(body["input"]))[0])
+        asked = str(body["input"])
+        said = next((said for word, said in self.says_to.items() if word in asked), None)
+        said = said or (self.says.pop(0) if len(self.says) > 1 else self.says[0])
+        return 200, response(said, query=re.split(r"\n", asked)[0])
 
 
 def response(said: Said, *, query: str = "", status: str = "completed", error: Any = None) -> dict[str, Any]:

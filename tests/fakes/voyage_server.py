@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.fakes.embedding_server import Answer, EmbeddingFake, Seen, Step, serve_by_hand, vector_of
+from tests.fakes.outside import Answer, OutsideFake, Seen, Step, serve_by_hand
+from tests.fakes.vectors import vector_of
 
 DIMENSIONS = (256, 512, 1024, 2048)
 MODELS = ("voyage-3-large", "voyage-3.5", "voyage-4-large")
@@ -17,7 +18,7 @@ MOST_INPUTS, MOST_TOKENS = 1_000, 120_000
 
 
 @dataclass(slots=True)
-class VoyageFake(EmbeddingFake):
+class VoyageFake(OutsideFake):
     """Answers in base64 when asked to, as the SDK does; errors are `{"detail": …}`."""
 
     def answer(self, seen: Seen) -> Answer:
