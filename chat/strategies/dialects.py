@@ -18,7 +18,8 @@ class Dialect:
     `thinks` asks for reasoning where the card thinks, `holds_back` asks a card that thinks not to in this call, and
     `unasked` goes with every other card. `thinks_beside_tools` is false where reasoning and tools exclude each other.
     `returns_reasoning` names the field in which the reasoning of a tool turn has to come back. `limit` is the
-    vendor's word for the most tokens of an answer; `parallel` says that several calls in one turn have to be asked for.
+    vendor's word for the most tokens of an answer; `parallel` says that several calls in one turn have to be asked for,
+    `honours_none` that a model may be shown tools it must not call.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Dialect:
     returns_reasoning: str = ""
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     parallel: bool = False
+    honours_none: bool = True
 
 
 _DEEPSEEK_THINKS_NOT = {"thinking": {"type": "disabled"}}

@@ -19,7 +19,8 @@ Json = dict[str, Any]
 
 def to_parameters(request: ModelRequest, dialect: Dialect) -> Json:
     """The arguments of `chat.completions.create` for this call; what the SDK has no name for is in `extra_body`."""
-    tools = [_tool(spec) for spec in request.tools]
+    shows_tools = request.may_call or dialect.honours_none
+    tools = [_tool(spec) for spec in request.tools if shows_tools]
     is_forced = _is_forced(request)
     parameters: Json = {
         "model": request.card.model,
