@@ -58,7 +58,13 @@ OPENAI = Dialect(
     thinks_beside_tools=False,  # a 400 over chat completions, whatever the effort, unless it is none
     limit="max_completion_tokens",
 )
-OLLAMA = Dialect("ollama", thinks={"reasoning_effort": "medium"}, holds_back=_NO_EFFORT, returns_reasoning="reasoning")
+OLLAMA = Dialect(
+    "ollama",
+    thinks={"reasoning_effort": "medium"},
+    holds_back=_NO_EFFORT,
+    returns_reasoning="reasoning",
+    honours_none=False,
+)
 LLAMA_CPP = Dialect(
     "llama_cpp",
     thinks={"chat_template_kwargs": _QWEN_THINKS},

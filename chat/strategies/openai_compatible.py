@@ -75,10 +75,10 @@ class OpenAICompatible:
                 return await self._create(**parameters, stream=True).__aenter__()
         except openai.APIStatusError as error:
             raise self._refused(error) from error
-        except (TimeoutError, openai.APITimeoutError) as error:
+        except TimeoutError as error:
             raise timed_out() from error
         except (openai.APIConnectionError, httpx2.RequestError, OSError) as error:
-            raise ModelFault(FaultKind.CONNECTION, detail=type(error.__cause__ or error).__name__) from error
+            raise _lost(error) from error
 
     def _refused(self, error: openai.APIStatusError) -> ModelFault | ModelRefused:
         """The vendor's own sentence, without our key should it repeat it."""
@@ -86,3 +86,12 @@ class OpenAICompatible:
         sentence = str(told.get("message") or "no reason given").replace(self._api_key or "\0", "…")
         detail = f"HTTP {error.status_code}: {sentence}"[:MAX_DETAIL_CHARACTERS]
         return fault_of(error.status_code, told, detail=detail, retry_after=wished_wait(error.response.headers))
+
+
+def _lost(error: BaseException) -> ModelFault:
+    """By what lies beneath: the SDK's transport calls every broken connection a timeout."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, TimeoutError):
+        return timed_out()
+    return ModelFault(FaultKind.CONNECTION, detail=type(error).__name__)

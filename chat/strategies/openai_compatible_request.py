@@ -55,26 +55,20 @@ def _is_forced(request: ModelRequest) -> bool:
 
 
 def _thinking(request: ModelRequest, dialect: Dialect, *, is_forced: bool) -> Extras:
-    """A forced tool excludes thinking; reasoning that has to come back cannot begin in mid-loop."""
+    """A forced tool excludes thinking, and so do tool turns without the reasoning that would have to come back."""
     if request.card.thinking != THINKS:
         return dialect.unasked
     is_held_back = is_forced or (request.tools and not dialect.thinks_beside_tools)
-    return dialect.holds_back if is_held_back or _began_without(request.messages, dialect) else dialect.thinks
+    return dialect.holds_back if is_held_back or _lacks_reasoning(request.messages, dialect) else dialect.thinks
 
 
-def _began_without(messages: tuple[Message, ...], dialect: Dialect) -> bool:
-    """Whether a tool turn since the last question has none of the reasoning that would have to come back with it."""
-    if not dialect.returns_reasoning:
-        return False
-    for message in reversed(messages):
-        match message:
-            case UserMessage():
-                return False
-            case AssistantMessage() if message.tool_calls and not _told(message, dialect).get(
-                dialect.returns_reasoning
-            ):
-                return True
-    return False
+def _lacks_reasoning(messages: tuple[Message, ...], dialect: Dialect) -> bool:
+    """Whether a tool turn was written without reasoning, or by somebody else."""
+    field = dialect.returns_reasoning
+    return bool(field) and any(
+        isinstance(message, AssistantMessage) and message.tool_calls and not _told(message, dialect).get(field)
+        for message in messages
+    )
 
 
 def _conversation(request: ModelRequest, dialect: Dialect) -> Iterator[Json]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from chat.strategies import dialects
 from chat.strategies.base import ModelStrategy
 from chat.strategies.dialects import Dialect
+from chat.strategies.patience import Patience
 from klerai.env import BadSetting, Environment
 
-Maker = Callable[[str, str], ModelStrategy]
+Maker = Callable[[str, str, Patience], ModelStrategy]
 OFFLINE = "offline"
 VARIABLE = "KLERAI_STRATEGY"
 ALIASES = {
@@ -25,8 +26,8 @@ ALIASES = {
 class Vendor:
     """A strategy, what it is good for, the prefix of its settings, and what they are where nothing is set.
 
-    `make` builds the strategy from a key and an address, to which `path` is added where the setting has none.
-    `honours_forced_tool` is what is believed of a model that has no card.
+    `make` builds the strategy from a key, an address and its patience; `path` is added to the address where the setting
+    has none. `honours_forced_tool` is what is believed of a model that has no card.
     """
 
     strategy: str
@@ -51,19 +52,19 @@ class Access:
     is_set: bool = False
 
 
-def _anthropic(api_key: str, base_url: str) -> ModelStrategy:
+def _anthropic(api_key: str, base_url: str, patience: Patience) -> ModelStrategy:
     from chat.strategies.anthropic import Anthropic  # a heavy SDK: only where it is used
 
-    return Anthropic(api_key=api_key or "not-needed", base_url=base_url)
+    return Anthropic(api_key=api_key or "not-needed", base_url=base_url, patience=patience)
 
 
 def compatible(dialect: Dialect) -> Maker:
     """Builds the strategy that speaks OpenAI's protocol in this dialect."""
 
-    def make(api_key: str, base_url: str) -> ModelStrategy:
+    def make(api_key: str, base_url: str, patience: Patience) -> ModelStrategy:
         from chat.strategies.openai_compatible import OpenAICompatible  # a heavy SDK: only where it is used
 
-        return OpenAICompatible(dialect, api_key=api_key, base_url=base_url)
+        return OpenAICompatible(dialect, api_key=api_key, base_url=base_url, patience=patience)
 
     return make
 
@@ -188,10 +189,10 @@ def model_name(env: Environment, variable: str, default: str = "") -> str:
     return name
 
 
-def strategy_of(vendor: Vendor, access: Access) -> ModelStrategy:
+def strategy_of(vendor: Vendor, access: Access, *, patience: Patience | None = None) -> ModelStrategy:
     """The strategy that asks this vendor."""
-    address = access.base_url
-    return vendor.make(access.api_key, address if address.endswith(vendor.path) else address + vendor.path)
+    address = access.base_url if access.base_url.endswith(vendor.path) else access.base_url + vendor.path
+    return vendor.make(access.api_key, address, patience or Patience())
 
 
 def _access(vendor: Vendor, env: Environment) -> Access:

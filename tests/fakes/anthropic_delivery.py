@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ SSE_HEAD = (
 )
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
 PAUSE_SECONDS = 0.01
+KEEP_ALIVE = b": keep-alive\n\n"
 
 
 def json_response(status: int, body: Any, headers: dict[str, str]) -> bytes:
@@ -100,6 +102,10 @@ def _steps(turn: Turn, rendered: Rendered) -> Iterator[bytes]:
         return iter([rendered.framed(turn.opening), *groups])
     if turn.stall == "first_token":
         return iter([rendered.before_first()])
+    if turn.stall == "queued":
+        return chain([rendered.before_first()], repeat(KEEP_ALIVE))
+    if turn.stall == "kept_alive":
+        return chain(groups[: max(1, len(groups) // 2)], repeat(KEEP_ALIVE))
     if turn.stall == "middle":
         return iter(groups[: max(1, len(groups) // 2)])
     if turn.error_after is not None:

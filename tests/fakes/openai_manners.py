@@ -12,8 +12,9 @@ class Manners:
     `base` is where its chat completions lie. `reasoning` names the field its reasoning is in, `returns` is true where
     it has to come back with a tool turn. `calls` is how calls are streamed: `interleaved` pieces by index, `whole` in
     one delta, or `unnumbered`: whole and without an index. `later_id` is what later pieces of a call carry for an id.
-    `counts` is the form of its usage, `fields` what it takes beside the shared protocol; `honours_choice` is false
-    where tool_choice is passed over, `one_call` true where more than one call a turn has to be asked for.
+    `counts` is the form of its usage, `fields` what it takes beside the shared protocol. `honours_forced` and
+    `honours_none` are false where such a tool_choice is passed over, `one_call` is true where more than one call a
+    turn has to be asked for.
     """
 
     name: str
@@ -27,7 +28,8 @@ class Manners:
     counts: str = "details"
     needs_key: bool = True
     keeps_alive: bool = False
-    honours_choice: bool = True
+    honours_forced: bool = True
+    honours_none: bool = True
     one_call: bool = False
 
 
@@ -59,7 +61,8 @@ OLLAMA = Manners(
     reasoning="reasoning",
     calls="whole",
     needs_key=False,
-    honours_choice=False,
+    honours_forced=False,
+    honours_none=False,
 )
 GEMINI = Manners(
     "gemini",
@@ -76,7 +79,7 @@ LLAMA_CPP = Manners(
     frozenset({"chat_template_kwargs", "parallel_tool_calls"}),
     later_id="repeated",
     needs_key=False,
-    honours_choice=False,
+    honours_forced=False,
     one_call=True,
 )
 MANNERS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,17 +17,14 @@ import uvloop
 
 from tests.fakes.anthropic_script import Thinking, Turn
 from tests.fakes.anthropic_server import Connection, Vendor
-from tests.fakes.embedding_server import EmbeddingFake
-from tests.fakes.embedding_server import Seen as SeenByEmbedder
-from tests.fakes.gemini_server import GeminiFake
-from tests.fakes.ollama_server import OllamaFake
 from tests.fakes.openai_manners import MANNERS, Manners, setting_of
 from tests.fakes.openai_rules import BadRequest, Rules
 from tests.fakes.openai_told import told
 from tests.fakes.openai_wire import error_body, render, whole_completion
 
-EMBEDDERS: dict[str, type[EmbeddingFake]] = {"ollama": OllamaFake, "gemini": GeminiFake}
 CODES = {401: "invalid_api_key", 402: "insufficient_balance", 429: "rate_limit_exceeded", 503: "unavailable_error"}
+
+SAID = ("data_inspection_failed", "insufficient_quota")  # words that say more than their status
 
 
 class CompatibleVendor(Vendor):
@@ -36,8 +34,7 @@ class CompatibleVendor(Vendor):
         super().__init__(each_ms=each_ms)
         self.manners = manners
         self.issued = Rules(manners)
-        embedder = EMBEDDERS.get(manners.name)
-        self.embedder = embedder() if embedder is not None else None
+        self.vectors = _vectors(manners.name)
 
     def own_turn(self, body: dict[str, Any]) -> Turn:
         """A model that thinks does so before it says anything."""
@@ -51,15 +48,15 @@ class CompatibleConnection(Connection):
     _vendor: CompatibleVendor
 
     def _route(self, method: str, path: str) -> None:
-        manners, embedder = self._vendor.manners, self._vendor.embedder
+        manners, vectors = self._vendor.manners, self._vendor.vectors
         # DeepSeek is served without /v1 as well.
         asked = f"/v1{path}" if manners.name == "deepseek" and not path.startswith("/v1/") else path
         if (method, asked) == ("POST", f"{manners.base}/chat/completions"):
             self._complete(asked)
         elif (method, asked) == ("GET", f"{manners.base}/models"):
             self._answer(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in manners.models]})
-        elif method == "POST" and embedder is not None:
-            self._answer(*embedder.answer(SeenByEmbedder(path, self._headers, orjson.loads(self._body))))
+        elif method == "POST" and vectors is not None:
+            self._answer(*vectors(path, self._headers, orjson.loads(self._body)))
         else:
             self._refuse(404, "not_found_error", f"Not found: {path}")
 
@@ -92,7 +89,7 @@ class CompatibleConnection(Connection):
             return self._transport.close()
         if turn.status != 200 and turn.stall != "headers":
             extra = {"retry-after": turn.retry_after} if turn.retry_after else {}
-            code = CODES.get(turn.status, turn.error_type)
+            code = turn.error_type if turn.error_type in SAID else CODES.get(turn.status, turn.error_type)
             return self._later(turn, lambda: self._refuse(turn.status, code, turn.message, headers=extra))
         message_id = vendor.new_id("chatcmpl")
         counted = vendor.cache.count(asked)
@@ -112,6 +109,18 @@ class CompatibleConnection(Connection):
         whole = whole_completion(chunks, counted=counted, message_id=message_id, model=body["model"])
         waited = replace(turn, first_ms=turn.first_ms + turn.each_ms * len(chunks.groups))
         return self._later(waited, lambda: self._whole(whole))
+
+
+def _vectors(vendor: str) -> Callable[[str, dict[str, str], Any], tuple[int, Any]] | None:
+    """What makes vectors beside answers; it takes half a second to import."""
+    if vendor not in ("ollama", "gemini"):
+        return None
+    from tests.fakes.embedding_server import EmbeddingFake, Seen
+    from tests.fakes.gemini_server import GeminiFake
+    from tests.fakes.ollama_server import OllamaFake
+
+    embedder: EmbeddingFake = OllamaFake() if vendor == "ollama" else GeminiFake()
+    return lambda path, headers, body: embedder.answer(Seen(path, headers, body))
 
 
 async def serve(host: str, port: int, manners: Manners, *, each_ms: float) -> None:

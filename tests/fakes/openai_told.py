@@ -27,10 +27,10 @@ def told(body: Json, manners: Manners) -> Json:
     tools = [_tool(tool["function"]) for tool in body.get("tools") or ()]
     found: Json = {"messages": messages, "tools": tools, "system": [_text(words) for words in system]}
     found["thinks"] = is_thinking(body, manners)
-    choice = body.get("tool_choice") if manners.honours_choice else None
-    if isinstance(choice, dict):
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and manners.honours_forced:
         found["tool_choice"] = {"type": "tool", "name": choice["function"]["name"]}
-    elif choice == "none":
+    elif choice == "none" and manners.honours_none:
         found["tool_choice"] = {"type": "none"}
     return found
 
