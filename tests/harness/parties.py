@@ -37,13 +37,17 @@ class Party:
     def shows_reasoning(self) -> bool:
         return self.vendor.strategy not in WITHOUT_REASONING
 
+    @property
+    def setting(self) -> str:
+        """The address of the fake as the vendor's setting wants it."""
+        return self.fake.setting if isinstance(self.fake, CompatibleFake) else self.fake.url
+
     def asking(self, *messages: Message | str, with_tools: bool = True, **changes: Any) -> ModelRequest:
         return replace(asking(*messages, card=self.card, with_tools=with_tools), **changes)
 
     @asynccontextmanager
     async def speaking(self, *, patience: Patience = IMMEDIATE, address: str = "") -> AsyncIterator[ModelStrategy]:
-        setting = self.fake.setting if isinstance(self.fake, CompatibleFake) else self.fake.url
-        strategy = strategy_of(self.vendor, Access(self.card.model, address or setting, KEY), patience=patience)
+        strategy = strategy_of(self.vendor, Access(self.card.model, address or self.setting, KEY), patience=patience)
         try:
             yield strategy
         finally:
