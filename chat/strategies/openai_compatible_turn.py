@@ -87,7 +87,7 @@ class Turn:
                     self.is_over = True
                 else:
                     self._take(orjson.loads(written), seen)
-        except (KeyError, IndexError, TypeError, AttributeError, orjson.JSONDecodeError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             self._fail(ModelFault(FaultKind.MALFORMED, detail=f"{type(error).__name__} in the stream"))
         return merged(seen)
 
@@ -124,7 +124,7 @@ class Turn:
         self._chunk_id = self._chunk_id or str(chunk.get("id") or "")
         for choice in (chunk.get("choices") or ())[:1]:
             self._grow(choice.get("delta") or {}, seen)
-            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
         self.is_speaking = self.is_speaking and not self._finish_reason
         return None
 
@@ -144,9 +144,10 @@ class Turn:
 
     def _grow_call(self, part: Json, seen: list[StrategyEvent]) -> None:
         function = part.get("function") or {}
-        call = self._call_for(part, function.get("name") or "")
+        name = _text(function.get("name"))
+        call = self._call_for(part, name)
         if call is None:
-            call = self._open(part, function["name"])
+            call = self._open(part, name)
             seen.append(ToolCallDetected(call.id, call.name))
         call.extra.update(part.get("extra_content") or {})
         written = function.get("arguments") or ""
@@ -172,7 +173,9 @@ class Turn:
         return None
 
     def _open(self, part: Json, name: str) -> _Call:
-        given_id = part.get("id") or ""
+        if not name:
+            raise ValueError("a call of no tool")
+        given_id = _text(part.get("id"))
         made_id = f"call-{self._chunk_id}-{len(self._calls) + 1}"
         is_taken = any(call.id == given_id for call in self._calls)
         call = _Call(made_id if is_taken or not given_id else given_id, name, part.get("index"), given_id)
@@ -196,7 +199,8 @@ class Turn:
             said = [*self._words, *self._reasoning, *(part for call in self._calls for part in call.written)]
             output = sum(map(len, said)) // CHARACTERS_A_TOKEN
             return Usage(self._prompt_characters() // CHARACTERS_A_TOKEN, max(1, output))
-        details = usage.get("prompt_tokens_details") or {}
+        details = usage.get("prompt_tokens_details")
+        details = details if isinstance(details, dict) else {}
         return Usage(
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
