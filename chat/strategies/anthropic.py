@@ -15,7 +15,7 @@ from chat.strategies.anthropic_request import VENDOR, to_parameters
 from chat.strategies.anthropic_turn import MAX_DETAIL_CHARACTERS, Turn, fault_of
 from chat.strategies.base import ModelRequest, StrategyEvent
 from chat.strategies.patience import Patience
-from chat.strategies.reading import read_turn, timed_out, wished_wait
+from chat.strategies.reading import kind_of_status, read_turn, timed_out, wished_wait
 
 
 class Anthropic:
@@ -46,14 +46,9 @@ class Anthropic:
         turn = Turn(request.card.model, spoken_tool=request.spoken_tool)
         deadline = asyncio.get_running_loop().time() + self._patience.first_token_seconds
         response = await self._open(request, deadline)
-        try:
-            reads = response.http_response.aiter_bytes()
-            async with aclosing(read_turn(reads, turn, deadline=deadline, patience=self._patience)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        finally:
-            await response.close()
-        yield turn.complete()
+        async with aclosing(read_turn(response, turn, deadline=deadline, patience=self._patience)) as events:
+            async for event in events:
+                yield event
 
     async def _open(self, request: ModelRequest, deadline: float) -> anthropic.AsyncAPIResponse[Any]:
         """The answer's beginning: its status is 200 and its body is still to be read."""
@@ -76,15 +71,4 @@ class Anthropic:
 
 def _kind_of(error: anthropic.APIStatusError) -> FaultKind:
     by_type = fault_of(error.type)
-    if by_type is not FaultKind.REJECTED:
-        return by_type
-    match error.status_code:
-        case 429:
-            return FaultKind.RATE_LIMITED
-        case 529:
-            return FaultKind.OVERLOADED
-        case 408 | 409:
-            return FaultKind.SERVER
-        case status if status >= 500:
-            return FaultKind.SERVER
-    return FaultKind.REJECTED
+    return kind_of_status(error.status_code) if by_type is FaultKind.REJECTED else by_type

@@ -59,14 +59,9 @@ class OpenAICompatible:
         )
         deadline = asyncio.get_running_loop().time() + self._patience.first_token_seconds
         response = await self._open(parameters, deadline)
-        try:
-            reads = response.http_response.aiter_bytes()
-            async with aclosing(read_turn(reads, turn, deadline=deadline, patience=self._patience)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        finally:
-            await response.close()
-        yield turn.complete()
+        async with aclosing(read_turn(response, turn, deadline=deadline, patience=self._patience)) as events:
+            async for event in events:
+                yield event
 
     async def _open(self, parameters: Json, deadline: float) -> openai.AsyncAPIResponse[Any]:
         """The answer's beginning: its status is 200 and its body is still to be read."""

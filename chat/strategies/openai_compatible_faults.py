@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chat.errors import FaultKind, ModelFault, ModelRefused
+from chat.strategies.reading import kind_of_status
 
 MAX_DETAIL_CHARACTERS = 500
 REFUSALS = frozenset({"data_inspection_failed", "content_filter", "content_policy_violation"})
@@ -42,7 +43,7 @@ def fault_of(
     words = _words_of(error)
     if words & REFUSALS:
         return ModelRefused(min(words & REFUSALS))
-    kind = FaultKind.REJECTED if "insufficient_quota" in words else _by_status(status)
+    kind = FaultKind.REJECTED if "insufficient_quota" in words else kind_of_status(status)
     return ModelFault(kind, detail=detail, retry_after=retry_after)
 
 
@@ -57,22 +58,9 @@ def fault_in_stream(error: object) -> ModelFault | ModelRefused:
         return ModelFault(FaultKind.REJECTED, detail=detail)
     by_word = next((kind for word, kind in BY_WORD.items() if word in words), None)
     status = next((int(word) for word in words if word.isascii() and word.isdigit() and len(word) == 3), 500)
-    return ModelFault(by_word or _by_status(status), detail=detail)
+    return ModelFault(by_word or kind_of_status(status), detail=detail)
 
 
 def _words_of(error: Mapping[str, Any]) -> frozenset[str]:
     words = (str(error.get(name) or "") for name in ("code", "type", "status"))
     return frozenset(word.partition(".")[0] if word.startswith("Throttling") else word for word in words if word)
-
-
-def _by_status(status: int) -> FaultKind:
-    match status:
-        case 429:
-            return FaultKind.RATE_LIMITED
-        case 503 | 529:
-            return FaultKind.OVERLOADED
-        case 408 | 409:
-            return FaultKind.SERVER
-        case _ if status >= 500:
-            return FaultKind.SERVER
-    return FaultKind.REJECTED

@@ -10,7 +10,7 @@ from typing import Protocol
 import httpx2
 
 from chat.errors import FaultKind, ModelFault
-from chat.strategies.base import StrategyEvent
+from chat.strategies.base import StrategyEvent, TurnComplete
 from chat.strategies.patience import Patience
 from chat.strategies.sse import EventSplitter, EventTooLong
 
@@ -34,29 +34,60 @@ class Turn(Protocol):
     def read(self, events: list[bytes]) -> list[StrategyEvent]:
         """What these events add."""
 
+    def complete(self) -> TurnComplete:
+        """The whole turn. Raises ModelFault and ModelRefused when there is none."""
+
+
+class Response(Protocol):
+    """An answer, of any SDK, whose body is still to be read."""
+
+    @property
+    def http_response(self) -> httpx2.Response: ...
+
+    async def close(self) -> None: ...
+
 
 async def read_turn(
-    reads: AsyncIterator[bytes], turn: Turn, *, deadline: float, patience: Patience
+    response: Response, turn: Turn, *, deadline: float, patience: Patience
 ) -> AsyncGenerator[StrategyEvent]:
-    """Yield what comes until the turn or the body is over; `deadline` is when the answer has to have begun.
+    """Yield what comes and last the whole turn, and close the answer; `deadline` is when it has to have begun.
 
-    Comments that only keep the connection open are no sign of life. Raises ModelFault on silence.
+    Comments that only keep the connection open are no sign of life. Raises ModelFault and ModelRefused.
     """
     splitter = EventSplitter()
     loop = asyncio.get_running_loop()
-    while not turn.is_over:
-        read = await _next(reads, deadline)
-        if read is None:
-            break
-        events = _events(splitter, read)
-        pieces = turn.read(events)
-        for piece in pieces:
-            yield piece
-        if pieces and turn.is_speaking and len(read) < FULL_READ_BYTES:
-            await asyncio.sleep(patience.pause_seconds)
-        if events and turn.has_begun:
-            deadline = loop.time() + patience.silence_seconds
-    await _say_goodbye(reads)
+    try:
+        reads = response.http_response.aiter_bytes()
+        while not turn.is_over:
+            read = await _next(reads, deadline)
+            if read is None:
+                break
+            events = _events(splitter, read)
+            pieces = turn.read(events)
+            for piece in pieces:
+                yield piece
+            if pieces and turn.is_speaking and len(read) < FULL_READ_BYTES:
+                await asyncio.sleep(patience.pause_seconds)
+            if events and turn.has_begun:
+                deadline = loop.time() + patience.silence_seconds
+        await _say_goodbye(reads)
+    finally:
+        await response.close()
+    yield turn.complete()
+
+
+def kind_of_status(status: int) -> FaultKind:
+    """What a status says of a refused request, where the vendor's words say no more."""
+    match status:
+        case 429:
+            return FaultKind.RATE_LIMITED
+        case 503 | 529:
+            return FaultKind.OVERLOADED
+        case 408 | 409:
+            return FaultKind.SERVER
+        case _ if status >= 500:
+            return FaultKind.SERVER
+    return FaultKind.REJECTED
 
 
 def timed_out() -> ModelFault:
