@@ -73,7 +73,7 @@ class PriceInline(admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(ModelCard)
 class ModelCardAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ["name", "strategy", "model", "thinking", "context_tokens", "rank"]
+    list_display = ["name", "strategy", "model", "thinking", "context_tokens", "rank", "stands_in_anywhere"]
     list_filter = ["strategy"]
     search_fields = ["name", "model"]
     inlines = [PriceInline]

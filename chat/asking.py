@@ -53,7 +53,7 @@ def with_words(run: Run) -> Run:
 
 
 async def outcome(runtime: Runtime, run: Run) -> Logged:
-    """The terminal event of a run, waited for."""
+    """The terminal event of a run, waited for: FINAL_ONLY, which is `follow` collected."""
     async with aclosing(follow(runtime, run)) as events:
         async for event in events:
             if event.is_terminal:
@@ -62,7 +62,7 @@ async def outcome(runtime: Runtime, run: Run) -> Logged:
 
 
 async def follow(runtime: Runtime, run: Run, *, after: int = 0) -> AsyncGenerator[Logged]:
-    """The events of a run behind `after`, one by one, until the terminal one."""
+    """The events of a run behind `after`, one by one, until the terminal one: PROGRESSIVE."""
     async with aclosing(runtime.log.follow(run.pk, after=after)) as batches:
         async for batch in batches:
             for event in batch:

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from chat.messages import Usage
 from chat.models import ModelCard, ModelPrice
 from chat.strategies.base import Card
+from chat.strategies.vendors import BY_STRATEGY, RENAMED
 
 MOST_STAND_INS = 2
 _MILLION = Decimal(1_000_000)
 
 
-def cards_for(strategy: str, model: str) -> list[Card]:
-    """The card of a model, and those that stand in for it: the strategy's other cards with a rank, by that rank."""
-    ranked = ModelCard.objects.filter(strategy=strategy, rank__isnull=False).exclude(model=model)
-    return [card_for(strategy, model), *(_card(row) for row in ranked.order_by("rank", "name")[:MOST_STAND_INS])]
+def cards_for(strategy: str, model: str, *, reachable: Container[str] = ()) -> list[Card]:
+    """The card of a model, and those that stand in for it, by their rank.
+
+    These are the strategy's other cards with a rank, and cards of other strategies that an operator lets stand in
+    anywhere, as far as they are `reachable`.
+    """
+    first = card_for(strategy, model)
+    ranked = ModelCard.objects.filter(Q(strategy=strategy) | Q(stands_in_anywhere=True), rank__isnull=False)
+    others = ranked.exclude(strategy=strategy, model=first.model).order_by("rank", "name")
+    found = [_card(row) for row in others if row.strategy == strategy or row.strategy in reachable]
+    return [first, *found[:MOST_STAND_INS]]
 
 
 def card_for(strategy: str, model: str) -> Card:
-    """The card of a model; one that has no row can be used all the same, its price is then unknown."""
+    """The card of a model, by a name it has or had; one without a row can be used too, its price is then unknown."""
+    model, thinking = RENAMED.get((strategy, model), (model, None))
     row = ModelCard.objects.filter(strategy=strategy, model=model).first()
-    if row is None:
-        return Card(name=model, strategy=strategy, model=model)
-    return _card(row)
+    vendor = BY_STRATEGY.get(strategy)
+    honours = vendor is None or vendor.honours_forced_tool
+    card = _card(row) if row is not None else Card(model, strategy, model, honours_forced_tool=honours)
+    return card if thinking is None else replace(card, thinking=thinking)
 
 
 def _card(row: ModelCard) -> Card:

@@ -195,14 +195,17 @@ class Item(models.Model):
 class ModelCard(models.Model):
     """One model of a vendor: what it can do and, in dated rows, what it costs us. `rank` orders the stand-ins."""
 
+    THINKING = ("none", "adaptive", "manual", "enabled")
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=80, unique=True)
     strategy = models.CharField(max_length=32)
     model = models.CharField(max_length=80)
-    thinking = models.CharField(max_length=10, default="none", choices=[(c, c) for c in ("none", "adaptive", "manual")])
+    thinking = models.CharField(max_length=10, default="none", choices=[(way, way) for way in THINKING])
     honours_forced_tool = models.BooleanField(default=True)
     context_tokens = models.PositiveIntegerField(default=200_000)
     rank = models.PositiveSmallIntegerField(null=True, blank=True, help_text="When it stands in; empty: never.")
+    stands_in_anywhere = models.BooleanField(default=False, help_text="Also for models of other vendors.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["strategy", "model"], name="one_card_for_a_model")]

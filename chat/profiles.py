@@ -13,7 +13,8 @@ class Profile:
     """The limits of a mode. Times are seconds; `window` counts messages; None means no such limit.
 
     `first_retrieval` says whether the knowledge bases are searched before the loop: always, never, or where the
-    question asks for it. `without` names tools that are not for this mode.
+    question asks for it. `without` names tools that are not for this mode. `strategy` and `model` are who should answer
+    in it, where the operator has a way to that vendor; empty: as everywhere.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Profile:
     max_tokens: int = 4096
     first_retrieval: FirstRetrieval = "no"
     without: tuple[str, ...] = ("rag_search",)
+    strategy: str = ""
+    model: str = ""
 
 
 _HOUSE = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
 
 from django.conf import settings
@@ -21,6 +22,7 @@ from chat.strategies.base import ModelStrategy
 from chat.strategies.offline import Offline
 from chat.strategies.retrying import Retrying
 from chat.strategies.small import SmallModel
+from chat.strategies.vendors import BY_STRATEGY, OFFLINE, strategy_of
 from chat.sweeper import sweep_forever
 from chat.tools.base import Tool
 from chat.tools.registry import discover
@@ -30,13 +32,17 @@ from klerai.database import in_database, limit_threads
 
 @dataclass(slots=True)
 class Runtime:
-    """What a serving process has beside its views: a runner, its log, and the tasks that keep them going."""
+    """What a serving process has beside its views: a runner, its log, and the tasks that keep them going.
+
+    `route` is who answers, `wishes` who does in a mode that wishes for somebody else.
+    """
 
     runner: Runner
     log: EventLog
     tools: dict[str, Tool]
     servers: Servers
     route: Route
+    wishes: dict[str, Route] = field(default_factory=dict)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @classmethod
@@ -50,13 +56,13 @@ class Runtime:
     ) -> Self:
         """Build and start everything, by the settings where nothing is given. Call it inside the loop that serves."""
         limit_threads()
-        chosen = await in_database(choose_route) if route is None else route
+        chosen, wishes = (route, {}) if route else await in_database(choose_routes, profiles)
         offered = dict(discover() if tools is None else tools)
         outside = servers or Servers(settings.MCP)
         log = EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())
 
         def route_of(run: Run) -> Route:
-            return chosen
+            return wishes.get(run.mode, chosen)
 
         async def tools_of(run: Run) -> Mapping[str, Tool]:
             return tools_with(offered, await outside.tools_for(run.person_id))
@@ -70,7 +76,7 @@ class Runtime:
             afterwards=Summariser(chosen.small) if chosen.small is not None else None,
         )
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
-        return cls(runner, log, offered, outside, chosen, tasks)
+        return cls(runner, log, offered, outside, chosen, wishes, tasks)
 
     async def drain(self, *, seconds: float | None = None) -> None:
         """Take no new runs, let those here finish for a while, end the rest; a second time there is nothing to do."""
@@ -82,26 +88,56 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for strategy in {self.route.strategy, *(spare.strategy for spare in self.route.spares)}:
+        routes = (self.route, *self.wishes.values())
+        for strategy in {each.strategy for route in routes for each in (route, *route.spares)}:
             await strategy.aclose()
         await self.servers.aclose()
         await self.log.aclose()
 
 
-def choose_route() -> Route:
-    """The strategy the settings ask for.
+def choose_routes(profiles: Mapping[str, Profile]) -> tuple[Route, dict[str, Route]]:
+    """Who answers as the settings ask, and in the modes that wish for somebody else.
 
-    What stands in for a vendor's model is another model of that vendor, never the offline strategy. The small model is
-    the vendor's too; the strategy without a key has none.
+    A wish for a vendor the settings know no way to is not granted. What stands in for a model is a card of the same
+    vendor, or one that an operator lets stand in anywhere, never the strategy without a model.
     """
-    match settings.STRATEGY:
-        case "anthropic":
-            claude = Retrying(_anthropic())
-            first, *others = cards_for("anthropic", settings.ANTHROPIC_MODEL)
-            small = SmallModel(claude, card_for("anthropic", settings.SMALL_MODEL or first.model))
-            return Route(claude, first, tuple(Route(claude, card) for card in others), small)
-        case _:
-            return Route(Offline(), card_for("offline", "offline"))
+    build = cache(_strategy)
+    chosen = _route(settings.STRATEGY, "", build)
+    wishes = {
+        name: _route(profile.strategy or settings.STRATEGY, profile.model, build)
+        for name, profile in profiles.items()
+        if _is_wish(profile)
+    }
+    return chosen, wishes
+
+
+def _is_wish(profile: Profile) -> bool:
+    if not profile.strategy:
+        return bool(profile.model) and settings.STRATEGY != OFFLINE
+    access = settings.MODEL_ACCESS.get(profile.strategy)
+    return profile.strategy == settings.STRATEGY or (access is not None and access.is_set)
+
+
+def _route(strategy: str, model: str, build: Callable[[str], ModelStrategy]) -> Route:
+    """The small model is the same vendor's; the strategy without a model has none."""
+    if strategy == OFFLINE:
+        return Route(build(OFFLINE), card_for(OFFLINE, OFFLINE))
+    access = settings.MODEL_ACCESS
+    reachable = {name for name, found in access.items() if found.is_set}
+    first, *others = cards_for(strategy, model or access[strategy].model, reachable=reachable)
+    small = settings.SMALL_MODEL if strategy == settings.STRATEGY else ""
+    return Route(
+        build(strategy),
+        first,
+        tuple(Route(build(card.strategy), card) for card in others),
+        SmallModel(build(strategy), card_for(strategy, small) if small else first),
+    )
+
+
+def _strategy(name: str) -> ModelStrategy:
+    if name == OFFLINE:
+        return Offline()
+    return Retrying(strategy_of(BY_STRATEGY[name], settings.MODEL_ACCESS[name]))
 
 
 def _wakeups() -> Wakeups:
@@ -110,13 +146,6 @@ def _wakeups() -> Wakeups:
     from chat.redis_wakeups import OverRedis  # half a second of import: only where it is used
 
     return OverRedis()
-
-
-def _anthropic() -> ModelStrategy:
-    from chat.strategies.anthropic import Anthropic  # a heavy SDK: only where it is used
-
-    base_url = settings.ANTHROPIC_BASE_URL or "https://api.anthropic.com"
-    return Anthropic(api_key=settings.ANTHROPIC_API_KEY or "not-needed", base_url=base_url)
 
 
 def runtime_of(scope: dict[str, Any]) -> Runtime:

@@ -14,6 +14,7 @@ import font_source_serif_pro
 from csp.constants import NONCE, NONE, SELF
 
 from chat.mcp.configuration import mcp_settings
+from chat.strategies.vendors import chosen_strategy, model_access, model_name
 from klerai.accounts.addresses import trusted_networks
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
@@ -262,17 +263,11 @@ SPECTACULAR_SETTINGS = {
 LEASE_SECONDS = env.whole("KLERAI_LEASE_SECONDS", 30, at_least=1)
 DRAIN_SECONDS = env.whole("KLERAI_DRAIN_SECONDS", 30)
 MAX_RUNS = env.whole("KLERAI_MAX_RUNS", 200, at_least=1)
-STRATEGY = env.choice("KLERAI_STRATEGY", "auto", ("auto", "anthropic", "offline"))
-ANTHROPIC_API_KEY = env.secret("ANTHROPIC_API_KEY")
-ANTHROPIC_BASE_URL = env.url("ANTHROPIC_BASE_URL")
-ANTHROPIC_MODEL = env.text("ANTHROPIC_MODEL", "claude-haiku-5-5")
+MODEL_ACCESS = model_access(env)
+STRATEGY = chosen_strategy(env, MODEL_ACCESS)
+SMALL_MODEL = model_name(env, "SMALL_MODEL")
 MCP = mcp_settings(env)
 CONVERSATION_STORAGE = env.choice("KLERAI_CONVERSATION_STORAGE", "database", ("database", "memory"))
-SMALL_MODEL = env.text("SMALL_MODEL", "")
-if STRATEGY == "auto":
-    STRATEGY = "anthropic" if ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL else "offline"
-if STRATEGY == "anthropic" and not (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL):
-    raise BadSetting("ANTHROPIC_API_KEY", "is missing, and KLERAI_STRATEGY=anthropic needs it.")
 
 # Knowledge
 EMBEDDER = chosen_embedder(env)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from chat.mcp.connection import State
 from chat.mcp.servers import Status
+from chat.strategies.vendors import BY_STRATEGY, VENDORS, Vendor
 from chat.views.frame import framed
 from chat.views.servers import server_statuses
 from chat.views.starters import is_offline
@@ -71,7 +72,8 @@ def _parts() -> list[Part]:
 
 def _answers() -> Part:
     if not is_offline():
-        return Part("Answers", "on", f"Anthropic, {settings.ANTHROPIC_MODEL}.", link="/", link_words="Ask something")
+        sentence = f"{BY_STRATEGY[settings.STRATEGY].title}, {settings.MODEL_ACCESS[settings.STRATEGY].model}."
+        return Part("Answers", "on", sentence, link="/", link_words="Ask something")
     sentence = "Offline: without a model key, answers use the tools, and say that no model wrote them."
     return Part("Answers", "on", sentence, link="/", link_words="Ask something")
 
@@ -105,12 +107,7 @@ def _server(status: Status) -> Part:
 
 def _settable() -> list[Part]:
     return [
-        Part(
-            "Anthropic",
-            "on" if settings.STRATEGY == "anthropic" else "off",
-            "Answers in full sentences by a Claude model.",
-            variable="ANTHROPIC_API_KEY",
-        ),
+        *map(_model, VENDORS),
         Part(
             "Voyage AI",
             "on" if settings.VOYAGE_API_KEY else "off",
@@ -118,13 +115,13 @@ def _settable() -> list[Part]:
             variable="VOYAGE_API_KEY",
         ),
         Part(
-            "Gemini",
+            "Vectors of Gemini",
             "on" if settings.GEMINI_API_KEY else "off",
             "Passages found by Google’s vectors, where there is no Voyage key.",
             variable="GEMINI_API_KEY",
         ),
         Part(
-            "Ollama",
+            "Vectors of Ollama",
             "on" if settings.EMBEDDER == "ollama" else "off",
             "Passages found by a model on your own machine, with KLERAI_EMBEDDER=ollama.",
             variable="KLERAI_EMBEDDER",
@@ -144,6 +141,17 @@ def _settable() -> list[Part]:
             variable="DATABASE_URL",
         ),
     ]
+
+
+def _model(vendor: Vendor) -> Part:
+    """A vendor whose model could answer; one of them does, and one that is set up may stand in."""
+    variable = f"{vendor.prefix}_{'API_KEY' if vendor.needs_key else 'BASE_URL'}"
+    if vendor.strategy == settings.STRATEGY:
+        return Part(vendor.title, "on", vendor.benefit, variable=variable)
+    if settings.MODEL_ACCESS[vendor.strategy].is_set:
+        chosen = f"{vendor.benefit} It is set up; KLERAI_STRATEGY={vendor.strategy} lets it answer."
+        return Part(vendor.title, "off", chosen, variable="KLERAI_STRATEGY")
+    return Part(vendor.title, "off", vendor.benefit, variable=variable)
 
 
 def _outside() -> list[Part]:

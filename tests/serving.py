@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 import uvloop
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.test import override_settings
 
@@ -25,6 +27,7 @@ from chat.cards import card_for
 from chat.orchestrator import Route
 from chat.routing import websocket_urlpatterns
 from chat.strategies.offline import Offline
+from chat.strategies.vendors import BY_STRATEGY, Access
 from chat.wiring import Runtime
 from klerai.accounts.sockets import PersonSocketMiddleware
 from klerai.asgi import WithRuntime
@@ -93,8 +96,10 @@ def vendor_server(database: object, anthropic_server: AnthropicFake) -> Iterator
         yield url
 
 
-def vendor_settings(url: str) -> dict[str, str]:
-    return {"STRATEGY": "anthropic", "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": VENDOR_KEY}
+def vendor_settings(url: str, *, strategy: str = "anthropic") -> dict[str, Any]:
+    """The settings of a server whose model is this vendor's, at this address."""
+    access = Access(BY_STRATEGY[strategy].model, url, VENDOR_KEY, is_set=True)
+    return {"STRATEGY": strategy, "MODEL_ACCESS": {**settings.MODEL_ACCESS, strategy: access}}
 
 
 @dataclass(slots=True)
@@ -153,8 +158,9 @@ def server_process(folder: Path, *, name: str = "server", **environment: str) ->
         server.stop()
 
 
-def vendor_environment(url: str) -> dict[str, str]:
-    return {"KLERAI_STRATEGY": "anthropic", "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": VENDOR_KEY}
+def vendor_environment(url: str, *, strategy: str = "anthropic") -> dict[str, str]:
+    prefix = BY_STRATEGY[strategy].prefix
+    return {"KLERAI_STRATEGY": strategy, f"{prefix}_BASE_URL": url, f"{prefix}_API_KEY": VENDOR_KEY}
 
 
 def command_environment(**more: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from klerai.postgres import APP, EmbeddedServer
 # What the person running the tests has configured must not reach them; what a test gives its own children must.
 _OURS = re.compile(
     r"(SECRET_KEY|DEBUG|ALLOWED_HOSTS|DATABASE_URL|REDIS_URL|EMAIL_URL|DEFAULT_FROM_EMAIL|KLERAI_(?!REQUIRE_|WRITE_|FULL$|SEED$|THOROUGH$).*"
-    r"|STRIPE_.*|GITHUB_PERSONAL_ACCESS_TOKEN|CONTEXT7_.*|.*_API_KEY|.*_BASE_URL|[A-Z]+_MODEL)(_FILE)?"
+    r"|STRIPE_.*|GITHUB_PERSONAL_ACCESS_TOKEN|CONTEXT7_.*|.*_API_KEY|.*_BASE_URL|[A-Z_]+_MODEL)(_FILE)?"
 )
 if "KLERAI_TEST_RUN" not in os.environ:
     for _name in filter(_OURS.fullmatch, list(os.environ)):

@@ -88,7 +88,7 @@ PURE = (
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {
     "anthropic": {"chat.strategies.anthropic"},
-    "openai": set(),
+    "openai": {"chat.strategies.openai_compatible"},
     "stripe": set(),
     "mcp": {"chat.mcp.session"},
     "mcp_types": {"chat.mcp.session"},

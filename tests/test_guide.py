@@ -30,6 +30,7 @@ QUESTIONS = {
     "lost my phone, how do I sign in": "Recovery codes",
     "what does Stop cost": "Stopping an answer",
     "make an API key": "Making a key",
+    "use DeepSeek instead of Claude": "Connecting a model",
     "change to Voyage": "Changing over to another embedder",
     "connect my GitHub account": "Connecting your GitHub account",
     "is my conversation private": "Who can see what",

@@ -1,18 +1,17 @@
-"""The Anthropic strategy over the real SDK, against a server that speaks the real wire protocol."""
+"""What is Anthropic's alone: signed reasoning, manual thinking and marks for its cache. The rest is in the contract."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import orjson
 import pytest
 import pytest_asyncio
 
 from chat.errors import FaultKind
-from chat.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResults, UserMessage
+from chat.messages import Message, UserMessage
 from chat.strategies.anthropic import Anthropic
-from chat.strategies.base import ArgumentsPiece, Card
+from chat.strategies.base import Card
 from chat.strategies.patience import Patience
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import Call, Redacted, Text, Thinking, Turn, calls, says
@@ -31,71 +30,6 @@ async def claude(anthropic_server: AnthropicFake) -> AsyncIterator[Anthropic]:
     strategy = Anthropic(api_key=KEY, base_url=anthropic_server.url, patience=Patience(pause_seconds=0))
     yield strategy
     await strategy.aclose()
-
-
-async def test_words_arrive_in_pieces_and_the_turn_holds_all_of_them(
-    claude: Anthropic, anthropic_fake: AnthropicFake
-) -> None:
-    anthropic_fake.script(says("Seventeen and a half per cent — 434. 🎉 ‏שלום", each_ms=2))
-    heard = await listen(claude, asking("How much?"))
-    assert len(heard.pieces) > 1
-    assert heard.text == heard.reply.text == "Seventeen and a half per cent — 434. 🎉 ‏שלום"
-    assert heard.reply.tool_calls == ()
-    assert not heard.turn.is_cut
-
-
-async def test_words_that_arrive_together_are_one_piece(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:
-    anthropic_fake.script(says("one two three four five"))
-    assert (await listen(claude, asking("Count."))).pieces == ["one two three four five"]
-
-
-async def test_two_tools_are_called_in_one_turn_and_both_results_go_back_together(
-    claude: Anthropic, anthropic_fake: AnthropicFake
-) -> None:
-    anthropic_fake.script(
-        calls(Call("calculator", {"expression": "1 + 1"}), Call("calculator", {"expression": "2 + 2"})), says("Done.")
-    )
-    first = await listen(claude, asking("Two sums."))
-    assert first.announced == ["calculator", "calculator"]
-    assert [call.arguments for call in first.reply.tool_calls] == [{"expression": "1 + 1"}, {"expression": "2 + 2"}]
-    second = await listen(claude, asking("Two sums.", first.reply, answered(first)))
-    assert second.text == "Done."
-    sent = anthropic_fake.requests()[1]["body"]["messages"]
-    assert [block["type"] for block in sent[2]["content"]] == ["tool_result", "tool_result"]
-
-
-async def test_the_arguments_of_a_spoken_tool_are_given_out_as_they_are_written(
-    claude: Anthropic, anthropic_fake: AnthropicFake
-) -> None:
-    spoken = {"answer": "It is 434 — “exactly”. 🎉"}
-    anthropic_fake.script(calls(Call("calculator", {"expression": "1 + 1"}), Call("say", spoken), each_ms=2))
-    heard = await listen(claude, replace(asking("Say it."), spoken_tool="say"))
-    first, second = heard.reply.tool_calls
-    assert orjson.loads(heard.arguments[second.id]) == spoken == second.arguments
-    assert len([event for event in heard.events if isinstance(event, ArgumentsPiece)]) > 1
-    assert first.id not in heard.arguments
-
-
-async def test_a_call_without_arguments_has_none(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:
-    anthropic_fake.script(calls(Call("calculator", {})))
-    assert (await listen(claude, asking("Go."))).reply.tool_calls[0].arguments == {}
-
-
-async def test_the_unscripted_model_asks_for_the_calculator_and_answers_from_it(claude: Anthropic) -> None:
-    question = "What is 17.5 % of 2,480 and 12 * 7?"
-    first = await listen(claude, asking(question))
-    assert [call.arguments for call in first.reply.tool_calls] == [
-        {"expression": "17.5 % of 2,480"},
-        {"expression": "12 * 7"},
-    ]
-    results = ToolResults(
-        tuple(
-            ToolResult(call.id, call.name, value)
-            for call, value in zip(first.reply.tool_calls, ("434", "84"), strict=True)
-        )
-    )
-    second = await listen(claude, asking(question, first.reply, results))
-    assert second.text == "17.5 % of 2,480 is **434**. 12 * 7 is **84**."
 
 
 @pytest.mark.parametrize("card", [ADAPTIVE, MANUAL])
@@ -126,21 +60,13 @@ async def test_changed_reasoning_is_refused_by_the_vendor(claude: Anthropic, ant
     assert second.fault.kind is FaultKind.REJECTED
 
 
-async def test_a_forced_tool_is_called(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:
+async def test_a_forced_tool_excludes_thinking(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:
     request = replace(asking("Anything.", card=ADAPTIVE), must_call="calculator")
     heard = await listen(claude, request)
     assert [call.name for call in heard.reply.tool_calls] == ["calculator"]
     sent = anthropic_fake.requests()[0]["body"]
     assert sent["tool_choice"] == {"type": "tool", "name": "calculator"}
     assert sent["thinking"] == {"type": "disabled"}
-
-
-async def test_a_card_that_does_not_honour_a_forced_tool_is_not_asked_to(
-    claude: Anthropic, anthropic_fake: AnthropicFake
-) -> None:
-    card = replace(ADAPTIVE, honours_forced_tool=False)
-    await listen(claude, replace(asking("Anything.", card=card), must_call="calculator"))
-    assert "tool_choice" not in anthropic_fake.requests()[0]["body"]
 
 
 async def test_manual_thinking_does_not_begin_in_the_middle_of_a_tool_loop(claude: Anthropic) -> None:
@@ -150,81 +76,14 @@ async def test_manual_thinking_does_not_begin_in_the_middle_of_a_tool_loop(claud
     assert second.reply.text
 
 
-@pytest.mark.parametrize("keeps_tools", [True, False])
-async def test_a_turn_that_may_not_call_ends_in_words(
-    claude: Anthropic, anthropic_fake: AnthropicFake, keeps_tools: bool
+@pytest.mark.parametrize("opening", ['{"no": "type"}', '{"type": "content_block_stop", "index": 9}'])
+async def test_an_event_that_makes_no_sense_is_malformed(
+    claude: Anthropic, anthropic_fake: AnthropicFake, opening: str
 ) -> None:
-    first = await listen(claude, asking("What is 2 + 2?"))
-    last = asking("What is 2 + 2?", first.reply, answered(first), with_tools=keeps_tools)
-    second = await listen(claude, replace(last, may_call=False))
-    assert second.reply.tool_calls == ()
-    assert second.text
-    assert anthropic_fake.requests()[1]["body"]["tool_choice"] == {"type": "none"}
-
-
-async def test_turns_of_another_vendor_are_told_in_words_and_calls(claude: Anthropic) -> None:
-    told = AssistantMessage("Let me see.", (ToolCall("call_1", "calculator", {"expression": "1 + 1"}),), "openai")
-    results = ToolResults((ToolResult("call_1", "calculator", "2", ok=False),))
-    history = (UserMessage("Hello"), AssistantMessage(""), UserMessage("  "), told, results, UserMessage("And now?"))
-    assert (await listen(claude, asking(*history))).text
-
-
-async def test_calls_that_could_not_be_read_go_back_as_an_object(
-    claude: Anthropic, anthropic_fake: AnthropicFake
-) -> None:
-    anthropic_fake.script(calls(Call("calculator", '{"expression": "1 +')), says("I will write it again."))
-    first = await listen(claude, asking("Add."))
-    call = first.reply.tool_calls[0]
-    assert (call.arguments, call.written) == (None, '{"expression": "1 +')
-    second = await listen(claude, asking("Add.", first.reply, answered(first)))
-    assert second.text == "I will write it again."
-
-
-@pytest.mark.parametrize("written", ["[1, 2]", '"text"', "null", "nonsense", '{"a": "\\ud800"}'])
-async def test_arguments_that_are_no_object_are_none(
-    claude: Anthropic, anthropic_fake: AnthropicFake, written: str
-) -> None:
-    anthropic_fake.script(calls(Call("calculator", written)))
-    call = (await listen(claude, asking("Go."))).reply.tool_calls[0]
-    assert (call.arguments, call.written) == (None, written)
-
-
-@pytest.mark.parametrize("written", ['{"expression": "1', ""])
-async def test_a_call_cut_at_the_token_limit_has_no_arguments(
-    claude: Anthropic, anthropic_fake: AnthropicFake, written: str
-) -> None:
-    anthropic_fake.script(calls(Call("calculator", written), stop_reason="max_tokens"))
-    heard = await listen(claude, asking("Add."))
-    assert heard.turn.is_cut
-    assert heard.reply.tool_calls[0].arguments is None
-
-
-async def test_an_answer_cut_at_the_token_limit_says_so(claude: Anthropic, anthropic_fake: AnthropicFake) -> None:
-    anthropic_fake.script(says("And then", stop_reason="max_tokens"))
-    heard = await listen(claude, asking("Tell me."))
-    assert heard.turn.is_cut
-    assert heard.reply.text == "And then"
-
-
-async def test_words_that_come_fast_are_gathered_while_reading_rests(anthropic_fake: AnthropicFake) -> None:
-    strategy = Anthropic(api_key=KEY, base_url=anthropic_fake.url, patience=Patience(pause_seconds=0.05))
-    anthropic_fake.script(says("word " * 100, each_ms=2))
-    heard = await listen(strategy, asking("Tell me."))
-    await strategy.aclose()
-    assert 1 < len(heard.pieces) < 50
-    assert heard.text == "word " * 100
-
-
-async def test_reading_does_not_rest_while_a_call_is_written_nor_when_the_turn_is_whole(
-    anthropic_fake: AnthropicFake,
-) -> None:
-    an_hour = Patience(pause_seconds=3600)
-    strategy = Anthropic(api_key=KEY, base_url=anthropic_fake.url, patience=an_hour)
-    anthropic_fake.script(calls(Call("calculator", {"expression": "1 + 1"}), each_ms=5), says("Two."))
-    first = await listen(strategy, asking("Add."))
-    second = await listen(strategy, asking("Add.", first.reply, answered(first)))
-    await strategy.aclose()
-    assert second.text == "Two."
+    anthropic_fake.script(says("Hello", opening=opening))
+    heard = await listen(claude, asking("Hello"))
+    assert heard.fault is not None
+    assert heard.fault.kind is FaultKind.MALFORMED
 
 
 async def test_the_prefix_only_grows_and_is_read_from_the_cache(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import anthropic
@@ -15,10 +15,7 @@ from chat.strategies.anthropic_request import VENDOR, to_parameters
 from chat.strategies.anthropic_turn import MAX_DETAIL_CHARACTERS, Turn, fault_of
 from chat.strategies.base import ModelRequest, StrategyEvent
 from chat.strategies.patience import Patience
-from chat.strategies.sse import EventSplitter, EventTooLong
-
-FULL_READ_BYTES = 16_384
-GOODBYE_SECONDS = 0.1
+from chat.strategies.reading import kind_of_status, read_turn, timed_out, wished_wait
 
 
 class Anthropic:
@@ -47,27 +44,11 @@ class Anthropic:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StrategyEvent]:
         turn = Turn(request.card.model, spoken_tool=request.spoken_tool)
-        splitter = EventSplitter()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience.first_token_seconds
+        deadline = asyncio.get_running_loop().time() + self._patience.first_token_seconds
         response = await self._open(request, deadline)
-        try:
-            reads = response.http_response.aiter_bytes()
-            while not turn.is_over:
-                read = await _next(reads, deadline)
-                if read is None:
-                    break
-                pieces = turn.read(_events(splitter, read))
-                for piece in pieces:
-                    yield piece
-                if pieces and turn.is_speaking and len(read) < FULL_READ_BYTES:
-                    await asyncio.sleep(self._patience.pause_seconds)
-                if turn.has_begun:
-                    deadline = loop.time() + self._patience.silence_seconds
-            await _say_goodbye(reads)
-        finally:
-            await response.close()
-        yield turn.complete()
+        async with aclosing(read_turn(response, turn, deadline=deadline, patience=self._patience)) as events:
+            async for event in events:
+                yield event
 
     async def _open(self, request: ModelRequest, deadline: float) -> anthropic.AsyncAPIResponse[Any]:
         """The answer's beginning: its status is 200 and its body is still to be read."""
@@ -77,7 +58,7 @@ class Anthropic:
         except anthropic.APIStatusError as error:
             raise self._refused(error) from error
         except (TimeoutError, anthropic.APITimeoutError) as error:
-            raise _timeout() from error
+            raise timed_out() from error
         except (anthropic.APIConnectionError, httpx2.RequestError, OSError) as error:
             raise ModelFault(FaultKind.CONNECTION, detail=type(error.__cause__ or error).__name__) from error
 
@@ -85,57 +66,9 @@ class Anthropic:
         """The vendor's own sentence, without our key should it repeat it."""
         sentence = (error.api_message or f"HTTP {error.status_code}").replace(self._api_key or "\0", "…")
         detail = f"HTTP {error.status_code}: {sentence}"[:MAX_DETAIL_CHARACTERS]
-        return ModelFault(_kind_of(error), detail=detail, retry_after=_retry_after(error))
+        return ModelFault(_kind_of(error), detail=detail, retry_after=wished_wait(error.response.headers))
 
 
 def _kind_of(error: anthropic.APIStatusError) -> FaultKind:
     by_type = fault_of(error.type)
-    if by_type is not FaultKind.REJECTED:
-        return by_type
-    match error.status_code:
-        case 429:
-            return FaultKind.RATE_LIMITED
-        case 529:
-            return FaultKind.OVERLOADED
-        case 408 | 409:
-            return FaultKind.SERVER
-        case status if status >= 500:
-            return FaultKind.SERVER
-    return FaultKind.REJECTED
-
-
-def _retry_after(error: anthropic.APIStatusError) -> float | None:
-    try:
-        seconds = float(error.response.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < float("inf") else None
-
-
-def _timeout() -> ModelFault:
-    return ModelFault(FaultKind.TIMEOUT, detail="the vendor did not go on in time")
-
-
-async def _next(reads: AsyncIterator[bytes], deadline: float) -> bytes | None:
-    """The next read, or None at the body's end. A body that breaks has ended; the turn knows whether it was whole."""
-    try:
-        async with asyncio.timeout_at(deadline):
-            with suppress(httpx2.RequestError, OSError):
-                return await anext(reads, None)
-    except TimeoutError as error:
-        raise _timeout() from error
-    return None
-
-
-def _events(splitter: EventSplitter, read: bytes) -> list[bytes]:
-    try:
-        return splitter.feed(read)
-    except EventTooLong as error:
-        raise ModelFault(FaultKind.MALFORMED, detail=str(error)) from error
-
-
-async def _say_goodbye(reads: AsyncIterator[bytes]) -> None:
-    """Reads to the end of the body, which is due at once, so that the connection can serve the next turn."""
-    with suppress(TimeoutError, httpx2.RequestError, OSError):
-        async with asyncio.timeout(GOODBYE_SECONDS):
-            await anext(reads, None)
+    return kind_of_status(error.status_code) if by_type is FaultKind.REJECTED else by_type

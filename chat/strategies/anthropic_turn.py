@@ -18,6 +18,7 @@ from chat.strategies.base import (
     ToolCallDetected,
     TurnComplete,
 )
+from chat.strategies.pieces import call_of, merged
 
 Json = dict[str, Any]
 
@@ -94,7 +95,7 @@ class Turn:
                 self._take(orjson.loads(written), seen)
         except (KeyError, IndexError, TypeError, AttributeError, orjson.JSONDecodeError) as error:
             self.fail(ModelFault(FaultKind.MALFORMED, detail=f"{type(error).__name__} in the stream"))
-        return _merged(seen)
+        return merged(seen)
 
     def fail(self, fault: ModelFault) -> None:
         """Nothing more is read of this turn."""
@@ -186,41 +187,12 @@ class Turn:
         return Usage(fresh + read + written, self._usage.get("output_tokens", 0), cached=read, cache_written=written)
 
 
-def _merged(seen: list[StrategyEvent]) -> list[StrategyEvent]:
-    """Words of one kind that stand together as one piece."""
-    merged: list[StrategyEvent] = []
-    for piece in seen:
-        joined = _joined(merged[-1], piece) if merged else None
-        if joined is None:
-            merged.append(piece)
-        else:
-            merged[-1] = joined
-    return merged
-
-
-def _joined(before: StrategyEvent, after: StrategyEvent) -> StrategyEvent | None:
-    match before, after:
-        case TextPiece(text), TextPiece(more):
-            return TextPiece(text + more)
-        case ReasoningPiece(text), ReasoningPiece(more):
-            return ReasoningPiece(text + more)
-        case ArgumentsPiece(call, text), ArgumentsPiece(same, more) if call == same:
-            return ArgumentsPiece(call, text + more)
-    return None
-
-
 def _call(block: _Block, *, is_cut: bool) -> ToolCall:
     """The call a block asks for. Of a block the vendor cut off, even nothing at all is no input."""
     call_id, name, written = block.opened["id"], block.opened["name"], block.text
     if not written and not is_cut:
         return ToolCall(call_id, name, block.opened.get("input") or {})
-    try:
-        arguments = orjson.loads(written)
-    except orjson.JSONDecodeError:
-        arguments = None
-    if isinstance(arguments, dict):
-        return ToolCall(call_id, name, arguments)
-    return ToolCall(call_id, name, None, written)
+    return call_of(call_id, name, written)
 
 
 def _raw(block: _Block, call: ToolCall | None) -> Json | None:

@@ -11,7 +11,7 @@ from chat.messages import AssistantMessage, Message, ToolSpec, Usage
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One model and what it can do. `thinking` is the vendor's way to ask for it: none, adaptive or manual."""
+    """One model and what it can do. `thinking` is the way to ask for it: none, adaptive, manual or enabled."""
 
     name: str
     strategy: str

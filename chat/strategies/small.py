@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -29,7 +29,8 @@ class Structured:
 class SmallModel:
     """Any strategy, asked for one structured answer: the arguments of the one tool the model is made to call.
 
-    Raises ModelFault and ModelRefused; a caller can always do without.
+    A model that cannot be made to is asked once more when it did not. Raises ModelFault and ModelRefused; a caller can
+    always do without.
     """
 
     strategy: ModelStrategy
@@ -37,20 +38,38 @@ class SmallModel:
     seconds: float = SECONDS
 
     async def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Structured:
-        request = ModelRequest(
-            self.card, task, (UserMessage(material),), (answer,), must_call=answer.name, max_tokens=MAX_TOKENS
-        )
+        asked = UserMessage(material)
+        request = ModelRequest(self.card, task, (asked,), (answer,), must_call=answer.name, max_tokens=MAX_TOKENS)
         try:
-            async with asyncio.timeout(self.seconds), aclosing(self.strategy.stream(request)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, TurnComplete):
-                        return Structured(_fields(piece.reply, answer.name), piece.usage)
+            async with asyncio.timeout(self.seconds):
+                first = await self._turn(request)
+                fields = _fields(first.reply, answer.name)
+                if fields is not None:
+                    return Structured(fields, first.usage)
+                if self.card.honours_forced_tool:
+                    raise _unstructured()
+                plainly = replace(asked, aside=f"Answer by calling the tool {answer.name}, and in no other way.")
+                second = await self._turn(replace(request, messages=(plainly,)))
         except TimeoutError as error:
             raise ModelFault(FaultKind.TIMEOUT, detail="the small model did not answer in time") from error
+        fields = _fields(second.reply, answer.name)
+        if fields is None:
+            raise _unstructured()
+        return Structured(fields, first.usage + second.usage)
+
+    async def _turn(self, request: ModelRequest) -> TurnComplete:
+        async with aclosing(self.strategy.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TurnComplete):
+                    return piece
         raise ModelFault(FaultKind.CUT_SHORT)
 
 
-def _fields(reply: AssistantMessage, name: str) -> dict[str, Any]:
+def _unstructured() -> ModelFault:
+    return ModelFault(FaultKind.MALFORMED, detail="the small model gave no structured answer")
+
+
+def _fields(reply: AssistantMessage, name: str) -> dict[str, Any] | None:
     """The arguments of the call, or JSON written as text by a model that could not be made to call."""
     for call in reply.tool_calls:
         if call.name == name and call.arguments is not None:
@@ -58,7 +77,5 @@ def _fields(reply: AssistantMessage, name: str) -> dict[str, Any]:
     try:
         found = orjson.loads(reply.text.strip().removeprefix("```json").strip("`\n "))
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        raise ModelFault(FaultKind.MALFORMED, detail="the small model gave no structured answer")
-    return found
+        return None
+    return found if isinstance(found, dict) else None

@@ -29,6 +29,8 @@ class EventSplitter:
 
 
 def _data_of(event: bytes) -> bytes:
+    if event.startswith(b"data: ") and b"\n" not in event:
+        return event[6:]
     head, found, data = event.partition(b"\ndata: ")
     if found and b"\n" not in data and head.startswith(b"event: ") and b"\n" not in head:
         return data

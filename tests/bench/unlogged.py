@@ -14,7 +14,7 @@ from chat.profiles import PROFILES
 from chat.runner import Runner
 from chat.tools.registry import discover
 from chat.wakeups import Polling
-from chat.wiring import Runtime, choose_route
+from chat.wiring import Runtime, choose_routes
 from klerai.asgi import WithRuntime
 from klerai.asgi import application as logged
 from klerai.database import in_database, limit_threads
@@ -30,7 +30,7 @@ class Unwritten(EventLog):
 
 async def start() -> Runtime:
     limit_threads()
-    route = await in_database(choose_route)
+    route, _ = await in_database(choose_routes, PROFILES)
     log, tools = Unwritten(lease_seconds=300, wakeups=Polling()), discover()
     runner = Runner(log=log, tools=tools, profiles=PROFILES, route=lambda run: route, max_runs=1000)
     return Runtime(runner, log, tools, route, [asyncio.create_task(log.write_forever())])

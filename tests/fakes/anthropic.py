@@ -23,6 +23,8 @@ MESSAGES = "/v1/messages"
 class AnthropicFake:
     """A running fake. `script(…, key=…)` answers only requests whose person's words hold the key."""
 
+    path = MESSAGES
+
     def __init__(self, url: str) -> None:
         self.url = url
         self._opener = build_opener(ProxyHandler({}))
@@ -37,9 +39,9 @@ class AnthropicFake:
         self._ask("/_script", scripts)
 
     def requests(self, key: str | None = None) -> list[dict[str, Any]]:
-        """What was asked of /v1/messages, oldest first; with a key only what carried it."""
+        """What was asked of the model, oldest first; with a key only what carried it."""
         found = self._ask("/_requests" + (f"?key={quote(key)}" if key else ""))
-        return [seen for seen in found if seen["path"] == MESSAGES]
+        return [seen for seen in found if seen["path"] == self.path]
 
     def summaries(self) -> list[dict[str, Any]]:
         """What was asked for memory's sake: one call for the summaries of a run."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import orjson
 
 from tests.fakes.anthropic_records import Seen
 from tests.fakes.anthropic_script import Turn
-from tests.fakes.anthropic_wire import Rendered, error_body, event
+from tests.fakes.anthropic_wire import Rendered
 
 SSE_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
@@ -18,6 +19,7 @@ SSE_HEAD = (
 )
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
 PAUSE_SECONDS = 0.01
+KEEP_ALIVE = b": keep-alive\n\n"
 
 
 def json_response(status: int, body: Any, headers: dict[str, str]) -> bytes:
@@ -97,14 +99,17 @@ class Delivery:
 def _steps(turn: Turn, rendered: Rendered) -> Iterator[bytes]:
     groups, body = rendered.groups, rendered.body
     if turn.opening is not None:
-        return iter([b"event: message\ndata: " + turn.opening.encode() + b"\n\n", *groups])
+        return iter([rendered.framed(turn.opening), *groups])
     if turn.stall == "first_token":
-        return iter([groups[0][: groups[0].index(b"event: content_block_delta")] if b"_delta" in groups[0] else b""])
+        return iter([rendered.before_first()])
+    if turn.stall == "queued":
+        return chain([rendered.before_first()], repeat(KEEP_ALIVE))
+    if turn.stall == "kept_alive":
+        return chain(groups[: max(1, len(groups) // 2)], repeat(KEEP_ALIVE))
     if turn.stall == "middle":
         return iter(groups[: max(1, len(groups) // 2)])
     if turn.error_after is not None:
-        failure = event("error", error_body(turn.error_type, turn.message, "req_midstream"))
-        return iter([*groups[: turn.error_after], failure])
+        return iter([*groups[: turn.error_after], rendered.failing(turn)])
     if turn.cut_at is not None or turn.ends_at is not None:
         return iter([body[: turn.cut_at if turn.cut_at is not None else turn.ends_at]])
     if turn.pause_at is not None:

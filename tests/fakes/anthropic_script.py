@@ -55,7 +55,8 @@ class Turn:
     """One answer of the model, and what becomes of it on the wire.
 
     `first_ms` passes before the first byte and `each_ms` between deltas. `stall` (headers, first_token, middle) falls
-    silent there for good. `cut_at` drops the connection after that many bytes of the body, `ends_at` closes the body
+    silent there for good, and in `queued` and `kept_alive` sends comments for ever, from before the first word on or
+    from the middle. `cut_at` drops the connection after that many bytes of the body, `ends_at` closes the body
     properly there, `split` sends chunks of that many bytes, and `pause_at` sends the body in two parts.
     `error_after` sends an error event after that many deltas, `opening` an event of one's own before all others.
     `status` other than 200 answers with an error; `is_dropped` closes the connection without any answer.
@@ -103,6 +104,7 @@ ERROR_TYPES = {
     404: "not_found_error",
     409: "conflict_error",
     413: "request_too_large",
+    422: "invalid_request_error",
     429: "rate_limit_error",
     500: "api_error",
     504: "timeout_error",

@@ -54,13 +54,15 @@ class Vendor:
 
     def turn_for(self, body: dict[str, Any], seen: Seen) -> Turn:
         """The scripted turn, else the planned one, else what a sensible model would say."""
-        messages, tools = body["messages"], body.get("tools") or []
+        messages = body["messages"]
         if small := seen.small_tool:
             return self.scripts.take(small) or anthropic_model.SMALL_WORK[small](messages)
         seen.key = self.scripts.key_for([spoken(message) for message in messages if message["role"] == "user"])
-        scripted = self.scripts.take(seen.key) or self.scripts.take("")
-        if scripted:
-            return scripted
+        return self.scripts.take(seen.key) or self.scripts.take("") or self.own_turn(body)
+
+    def own_turn(self, body: dict[str, Any]) -> Turn:
+        """What nobody scripted."""
+        messages, tools = body["messages"], body.get("tools") or []
         choice = body.get("tool_choice") or {}
         if choice.get("type") == "tool":
             return anthropic_model.forced(choice["name"], tools)
@@ -111,10 +113,13 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         path, _, query = self._url.decode().partition("?")
-        method = self._parser.get_method().decode()
         if path.startswith("/_"):
             self._answer(200, self._control(path, query))
-        elif path in ("/v1/messages", "/v1/messages/count_tokens") and method == "POST":
+        else:
+            self._route(self._parser.get_method().decode(), path)
+
+    def _route(self, method: str, path: str) -> None:
+        if path in ("/v1/messages", "/v1/messages/count_tokens") and method == "POST":
             self._messages(path)
         elif path == "/v1/models" and method == "GET":
             self._answer(200, _models())

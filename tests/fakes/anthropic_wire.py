@@ -41,6 +41,19 @@ class Rendered:
     def body(self) -> bytes:
         return b"".join(self.groups)
 
+    def before_first(self) -> bytes:
+        """What stands before the first delta."""
+        first = self.groups[0]
+        return first[: first.index(b"event: content_block_delta")] if b"_delta" in first else b""
+
+    def failing(self, turn: Turn) -> bytes:
+        """An error in mid-stream."""
+        return event("error", error_body(turn.error_type, turn.message, "req_midstream"))
+
+    def framed(self, opening: str) -> bytes:
+        """An event of the test's own."""
+        return b"event: message\ndata: " + opening.encode() + b"\n\n"
+
 
 def render(turn: Turn, *, counted: Counted, message_id: str, model: str, new_call_id: Any) -> Rendered:
     """The whole stream of a turn, from message_start to message_stop."""
@@ -129,11 +142,11 @@ def _block(block: Block, index: int, new_call_id: Any) -> tuple[dict[str, Any], 
     """How a block opens, its deltas, and the whole of it."""
     match block:
         case Text():
-            pieces = block.pieces if block.pieces is not None else _words(block.text)
+            pieces = block.pieces if block.pieces is not None else pieces_of(block.text)
             return {"type": "text", "text": ""}, [_text_delta(index, piece) for piece in pieces], _text(pieces)
         case Thinking():
             signature = signature_of(block.text)
-            deltas = [_delta(index, {"type": "thinking_delta", "thinking": word}) for word in _words(block.text)]
+            deltas = [_delta(index, {"type": "thinking_delta", "thinking": word}) for word in pieces_of(block.text)]
             deltas.append(_delta(index, {"type": "signature_delta", "signature": signature}))
             whole = {"type": "thinking", "thinking": block.text, "signature": signature}
             return {"type": "thinking", "thinking": "", "signature": ""}, deltas, whole
@@ -150,7 +163,7 @@ def _block(block: Block, index: int, new_call_id: Any) -> tuple[dict[str, Any], 
             written = block.arguments
             if not isinstance(written, str):
                 written = orjson.dumps(written).decode() if written else ""
-            deltas = [_json_delta(index, piece) for piece in ("", *_sixths(written))]
+            deltas = [_json_delta(index, piece) for piece in ("", *sixths(written))]
             return opened, deltas, {**opened, "input": _parsed(written)}
 
 
@@ -158,12 +171,12 @@ def _text(pieces: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "text", "text": "".join(pieces)}
 
 
-def _words(text: str) -> tuple[str, ...]:
+def pieces_of(text: str) -> tuple[str, ...]:
     parts = text.split(" ")
     return tuple(part + " " for part in parts[:-1]) + ((parts[-1],) if parts[-1] else ())
 
 
-def _sixths(text: str) -> list[str]:
+def sixths(text: str) -> list[str]:
     size = max(1, -(-len(text) // ARGUMENT_PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]
 
