@@ -39,7 +39,7 @@ async def model(each_party: Party) -> AsyncIterator[ModelStrategy]:
 
 
 async def test_words_arrive_in_pieces_and_the_turn_holds_all_of_them(model: ModelStrategy, party: Party) -> None:
-    party.fake.script(says("Seventeen and a half per cent — 434. 🎉 ‏שלום", each_ms=2))
+    party.fake.script(says("Seventeen and a half per cent — 434. 🎉 ‏שלום", each_ms=20))
     heard = await listen(model, party.asking("How much?"))
     assert len(heard.pieces) > 1
     assert heard.text == heard.reply.text == "Seventeen and a half per cent — 434. 🎉 ‏שלום"

@@ -110,7 +110,7 @@ async def listen_to_each(strategy: ModelStrategy, party: Party, turns: dict[str,
 async def seen_closed(fake: AnthropicFake) -> None:
     """Waits until the fake saw the client leave; it has five seconds."""
     for _ in range(500):
-        if fake.requests()[-1]["closed_early"]:
+        if any(request["closed_early"] for request in fake.requests()[-1:]):
             return
         await asyncio.sleep(0.01)
     pytest.fail("the connection was not closed")
