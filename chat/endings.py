@@ -40,7 +40,7 @@ TOOLS_PHASE = "tools"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model answered, and cited these passages, in the order of their numbers.
+    """The model answered, and cited these passages, in the order of their numbers; the first `named` as its sources.
 
     `is_tainted` says that outside text may have had a part in it, of this question or of one it follows.
     """
@@ -48,6 +48,8 @@ class Answered:
     text: str
     cited: tuple[Source, ...] = ()
     is_tainted: bool = True
+    named: int = 0
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class StoppedByPerson:
     """The person pressed Stop. What they have in front of them is charged; nothing is not."""
 
     cited: tuple[Source, ...] = ()
+    named: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +150,12 @@ def bill_of_lost(run: Run) -> Bill:
 
 def _terminal(run: Run, ending: Ending, text: str, paper: dict[str, Any]) -> Terminal:
     match ending:
-        case Answered(cited=cited):
-            return MessageComplete(run.response_ref, text, list(citations_of(text, cited)), paper)
-        case StoppedByPerson(cited):
-            return MessageComplete(run.response_ref, text, list(citations_of(text, cited)), paper, stopped=True)
+        case Answered(cited=cited, named=named, confidence=confidence):
+            citations = list(citations_of(text, cited, named=named))
+            return MessageComplete(run.response_ref, text, citations, paper, confidence=confidence)
+        case StoppedByPerson(cited, named):
+            citations = list(citations_of(text, cited, named=named))
+            return MessageComplete(run.response_ref, text, citations, paper, stopped=True)
         case Failed(code, message, is_retryable, details):
             return RunFailed(code, message, is_retryable, details, paper)
 
@@ -178,8 +183,8 @@ def _why(ending: Ending) -> str:
 _CLOSE = """
 WITH ended AS (
     UPDATE chat_run SET state = %(state)s, last_seq = last_seq + 1, ended_at = statement_timestamp(),
-        model = %(model)s, error = %(error)s::jsonb, citations = %(citations)s::jsonb, receipt = %(receipt)s::jsonb,
-        is_tainted = %(is_tainted)s
+        model = %(model)s, error = %(error)s::jsonb, citations = %(citations)s::jsonb, confidence = %(confidence)s,
+        receipt = %(receipt)s::jsonb, is_tainted = %(is_tainted)s
     WHERE id = %(id)s AND attempt = %(attempt)s AND state IN ('queued', 'running')
         AND (NOT %(is_lost)s OR lease_until < statement_timestamp())
     RETURNING id, conversation_id, last_seq
@@ -202,7 +207,7 @@ SELECT last_seq FROM ended
 
 def _said(run: Run, ending: Ending, text: str) -> Item:
     """The words of the run as memory keeps them; without an answer they are kept apart."""
-    cited = () if isinstance(ending, Failed) else citations_of(text, ending.cited)
+    cited = () if isinstance(ending, Failed) else citations_of(text, ending.cited, named=ending.named)
     sent = without_numbers(text, cited)
     tokens = count(text)
     return Item(
@@ -233,6 +238,7 @@ def _close_row(run: Run, terminal: Terminal, ending: Ending, said: Item, *, is_l
                 "model": terminal.receipt["model"][:80],
                 "error": None if error is None else _json(error),
                 "citations": _json(citations),
+                "confidence": None if run.is_temporary else data.get("confidence"),
                 "receipt": _json(terminal.receipt),
                 "is_tainted": not isinstance(ending, Answered) or ending.is_tainted,
                 "id": run.pk,

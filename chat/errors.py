@@ -3,6 +3,7 @@
 ChatError
 ├── ModelFault          the model did not give a whole turn; `kind` says how
 ├── ModelRefused        the model declined; its vendor's safety, not ours
+├── DutyMissed          the model did not do what its mode demands, though it was asked again
 ├── Refusal             a question that is not taken, with the contract's code and status
 │   └── TemporaryGone   … because what it follows was in the memory of a process that is gone
 └── LeaseLost           another process ended this run; whatever this one still says is void
@@ -48,6 +49,16 @@ class ModelRefused(ChatError):
     def __init__(self, category: str = "") -> None:
         super().__init__(category or "unspecified")
         self.category = category
+
+
+class DutyMissed(ChatError):
+    """A duty of the mode was not done. `code` is the contract's, `tool` what was owed, `reason` why it was refused."""
+
+    def __init__(self, code: str, *, tool: str, reason: str = "") -> None:
+        super().__init__(f"{code}: {tool}")
+        self.code = code
+        self.tool = tool
+        self.reason = reason
 
 
 class Refusal(ChatError):

@@ -83,6 +83,7 @@ class MessageComplete:
     text: str
     citations: list[dict[str, Any]]
     receipt: dict[str, Any]
+    confidence: float | None = None
     stopped: bool | None = None
 
 

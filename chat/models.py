@@ -76,6 +76,7 @@ class Run(models.Model):
     model = models.CharField(max_length=80, blank=True)
     error = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     citations = models.JSONField(default=list, blank=True)
+    confidence = models.FloatField(null=True, blank=True)  # the model's own, where its mode asks for it
     receipt = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     summary_tokens = models.PositiveIntegerField(default=0)  # what writing this run's summaries cost, never charged
     summary_note = models.CharField(max_length=200, blank=True, db_default="")  # why some stayed mechanical

@@ -13,10 +13,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from billing.pricing import BASE
+from chat.duties import Duties
 from chat.endings import Answered
-from chat.events import ContentChunk, Event, RunStarted, StatusUpdate
+from chat.events import ContentChunk, ContentReplaced, Event, RunStarted, StatusUpdate
 from chat.first_retrieval import first_retrieval, wants_retrieval
-from chat.loop import TurnEnded, TurnStarted, run_loop
+from chat.loop import Closed, TurnEnded, TurnStarted, run_loop
 from chat.memory.given import given_past, instructions_in
 from chat.memory.recall import Recalled, recall
 from chat.messages import Transcript, UserMessage
@@ -83,11 +84,19 @@ async def answer(
     transcript = Transcript(profile.prompt, [*past.messages, question])
     guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or past.is_tainted)
     context = ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=route.small)
-    mine = offered(tools, profile) if run.has_tools else {}
+    mine = offered(tools, profile, has_tools=run.has_tools)
+    duties = Duties(profile, mine, is_kept=not run.is_temporary)
     toolbox = Toolbox(mine, profile=profile, context=context, purse=tab, query_ref=run.query_ref, guard=guard)
     words: list[str] = []
+    confidence: float | None = None
     happenings = run_loop(
-        transcript, strategy=route.strategy, card=route.card, toolbox=toolbox, profile=profile, sources=sources
+        transcript,
+        strategy=route.strategy,
+        card=route.card,
+        toolbox=toolbox,
+        duties=duties,
+        profile=profile,
+        sources=sources,
     )
     async with aclosing(happenings) as steps:
         async for step in steps:
@@ -101,12 +110,18 @@ async def answer(
                     words.append(text)
                     tab.timings.note_text()
                     yield step
+                case ContentReplaced(text=text):
+                    words[:] = [text]
+                    yield step
                 case CallDone(event):
                     tab.note_call(event)
                     yield step
+                case Closed(confidence=given):
+                    confidence = given
                 case _:
                     yield step
-    yield Answered("".join(words), tuple(sources.cited), guard.is_tainted)
+    cited = tuple(sources.cited)
+    yield Answered("".join(words), cited, guard.is_tainted, named=sources.named, confidence=confidence)
 
 
 async def _past(run: Run, profile: Profile, history: tuple[Said, ...]) -> Recalled:
@@ -115,6 +130,10 @@ async def _past(run: Run, profile: Profile, history: tuple[Said, ...]) -> Recall
     return await in_database(recall, run, profile) if run.parent_id else Recalled()
 
 
-def offered(tools: Mapping[str, Tool], profile: Profile) -> dict[str, Tool]:
-    """The tools that are for this mode."""
-    return {name: tool for name, tool in tools.items() if name not in profile.without}
+def offered(tools: Mapping[str, Tool], profile: Profile, *, has_tools: bool = True) -> dict[str, Tool]:
+    """The tools that are for this mode; where the person wants none, those it cannot do without."""
+    return {
+        name: tool
+        for name, tool in tools.items()
+        if name in profile.duties or (has_tools and name not in profile.without)
+    }

@@ -31,9 +31,14 @@ class Profile:
     closing_tool: str | None = None
     max_tokens: int = 4096
     first_retrieval: FirstRetrieval = "no"
-    without: tuple[str, ...] = ("rag_search",)
+    without: tuple[str, ...] = ("rag_search", "generate_response")
     strategy: str = ""
     model: str = ""
+
+    @property
+    def duties(self) -> tuple[str, ...]:
+        """The tools the mode cannot do without."""
+        return tuple(name for name in (self.opening_tool, self.closing_tool) if name is not None)
 
 
 _HOUSE = (
@@ -56,12 +61,16 @@ GROUNDED = Profile(
     name="grounded",
     title="Grounded",
     description="Your knowledge base first, and always sources",
-    prompt=_HOUSE + "Look into the knowledge base before anything else, and give every answer through the response "
-    "tool, with its sources.",
+    prompt=_HOUSE + "Search the knowledge base first, with a query of its own: the key concepts of the question, "
+    "synonyms, the terms a text on the matter would use. Judge whether what it gives answers the question. Only where "
+    "it does not, search the web, if there is a tool for it, with another query and a summary of what the knowledge "
+    "base said, and store keywords of the result. Give your answer by generate_response and in no other way; say which "
+    "part rests on which source, and what none of them says.",
     max_turns=10,
     max_tool_calls=20,
     opening_tool="knowledge_base_search",
     closing_tool="generate_response",
+    without=("rag_search",),
 )
 QUICK = Profile(
     name="quick",
@@ -93,7 +102,7 @@ RESEARCH = Profile(
     max_turns=10,
     max_tool_calls=30,
     first_retrieval="yes",
-    without=("knowledge_base_search",),
+    without=("knowledge_base_search", "generate_response"),
 )
 
 PROFILES = {profile.name: profile for profile in (ASSISTANT, GROUNDED, QUICK, BUILDER, RESEARCH)}
@@ -102,5 +111,4 @@ DEFAULT_MODE = ASSISTANT.name
 
 def missing_tools(profile: Profile, registered: frozenset[str]) -> tuple[str, ...]:
     """The tools a mode cannot do without and that are not there."""
-    owed = (profile.opening_tool, profile.closing_tool)
-    return tuple(name for name in owed if name is not None and name not in registered)
+    return tuple(name for name in profile.duties if name not in registered)

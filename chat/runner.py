@@ -22,7 +22,7 @@ from billing.pricing import TOOL
 from chat.confirming import AsksPerson
 from chat.deadlines import Deadline
 from chat.endings import INTERNAL, INTERRUPTED, Answered, Bill, Ending, Failed, StoppedByPerson, end_run
-from chat.errors import LeaseLost, ModelFault, ModelRefused
+from chat.errors import DutyMissed, LeaseLost, ModelFault, ModelRefused
 from chat.eventlog import Channel, EventLog
 from chat.events import Logged
 from chat.intake import shortfall_details
@@ -43,6 +43,12 @@ from klerai.logs import about_run
 
 logger = structlog.get_logger(__name__)
 DATABASE_RETRIES = 20
+DUTY_MISSED = {
+    "mandatory_tool_missing": "The model did not use {}, which this mode demands, though it was asked again. "
+    "Nothing was charged. Ask again, or in another mode.",
+    "response_tool_failed": "The model gave its answer twice in a form that cannot be used. Nothing was charged. Ask "
+    "again, or in another mode.",
+}
 OUT_OF_CREDITS = Failed("insufficient_credits", "Your credits ran out before there was an answer. Nothing was charged.")
 
 
@@ -183,6 +189,9 @@ class Runner:
                 is_retryable=False,
                 details={"by": "model", "reason": refused.category or "unspecified"},
             )
+        except DutyMissed as missed:
+            logger.warning("duty_missed", code=missed.code, tool=missed.tool, reason=missed.reason[:500])
+            return _duty_missed(live, missed)
         except ModelFault as fault:
             logger.warning("model_failed", kind=fault.kind, detail=fault.detail[:500])
             return _model_failure(live, fault, models.tried)
@@ -195,7 +204,7 @@ class Runner:
     async def _answer(self, live: Live, route: Route, profile: Profile, confirmer: Confirmer) -> Ending:
         ending: Ending = INTERNAL
         beside = Beside(live.tab, live.sources, confirmer, live.question.history)
-        tools = await self._tools(live.run) if live.run.has_tools else {}
+        tools = await self._tools(live.run) if live.run.has_tools or profile.duties else {}
         steps = answer(live.run, live.question.message, profile=profile, route=route, tools=tools, beside=beside)
         async with aclosing(steps) as happenings:
             async for step in happenings:
@@ -214,7 +223,7 @@ class Runner:
             task.uncancel()
         match live.why:
             case Why.STOP:
-                return StoppedByPerson(tuple(live.sources.cited))
+                return StoppedByPerson(tuple(live.sources.cited), live.sources.named)
             case Why.BROKEN:
                 return INTERNAL
             case _:
@@ -257,6 +266,13 @@ def _end(run: Run, ending: Ending, tab: Tab, card: Card) -> Logged:
     if isinstance(ending, Failed) and ending.code == OUT_OF_CREDITS.code:
         ending = replace(ending, details=_shortfall(run))
     return end_run(run, ending, Bill(tab.lines, tab.facts(card)))
+
+
+def _duty_missed(live: Live, missed: DutyMissed) -> Failed:
+    if live.tab.is_out_of_credits:
+        return OUT_OF_CREDITS
+    words = DUTY_MISSED[missed.code].format(missed.tool)
+    return Failed(missed.code, words, details={"tool": missed.tool, "reason": missed.reason})
 
 
 def _model_failure(live: Live, fault: ModelFault, tried: int) -> Failed:

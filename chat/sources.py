@@ -17,6 +17,8 @@ _MAYBE = re.compile(r"[ \t]*(?:\[[\d,\s]{0,60}\]?)?")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+|\n|$)")
 _WORD = re.compile(r"\w{3,}")
+_REFERENCE = re.compile(r"(?:passage|source)?\s*\[?(\d{1,3})\]?", re.IGNORECASE)
+_NAMES = ("n", "number", "id", "document_id", "url", "title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,14 @@ class Source:
 class Sources:
     """What a run has found so far, and what of it the turn that streams has cited, in order of first use.
 
-    Numbers count from 1 in the order in which passages were found.
+    Numbers count from 1 in the order in which passages were found. The first `named` of those cited are sources of the
+    answer as a whole: they count whether or not its text has their numbers. `left_out` counts sources that the answer
+    named and nobody found.
     """
 
     cited: list[Source] = field(default_factory=list)
+    named: int = 0
+    left_out: int = 0
     _found: list[Source] = field(default_factory=list)
 
     def add(self, sources: Iterable[Source]) -> list[int]:
@@ -55,8 +61,31 @@ class Sources:
     def get(self, number: int) -> Source | None:
         return self._found[number - 1] if 0 < number <= len(self._found) else None
 
+    def meant(self, reference: Any) -> Source | None:
+        """The passage that a model means: by its number, or by what it was told of it."""
+        match reference:
+            case bool() | None:
+                return None
+            case int():
+                return self.get(reference)
+            case str() if number := _REFERENCE.fullmatch(reference.strip()):
+                return self.get(int(number[1]))
+            case str():
+                return self._called(reference)
+            case Mapping():
+                parts = [reference[name] for name in _NAMES if name in reference]
+                return next((found for part in parts if (found := self.meant(part)) is not None), None)
+        return None
+
+    def _called(self, name: str) -> Source | None:
+        wanted = name.strip().casefold()
+        return next((one for one in self._found if wanted and wanted in _names_of(one)), None)
+
     def __bool__(self) -> bool:
         return bool(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
     def _number(self, source: Source) -> int:
         if source in self._found:
@@ -71,15 +100,16 @@ class Citing:
     """Rewrites the numbers of passages, as a text streams, into 1, 2, 3 in order of first use.
 
     Numbers that no passage has are dropped. Code keeps its brackets, as do Markdown links. Without any passage found
-    the text stays as it is. Feed it one turn.
+    the text stays as it is. Feed it one turn. The passages in `named` have the first numbers.
     """
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, *, named: Iterable[Source] = ()) -> None:
         self._sources = sources
         self._held = ""
         self._line = ""
         self._is_fenced = False
-        sources.cited = []
+        sources.cited = list(named)
+        sources.named = len(sources.cited)
 
     def feed(self, piece: str) -> str:
         """What may be shown now: all but an end that may still become a number."""
@@ -134,10 +164,11 @@ def _open_end(text: str) -> str:
     return ""
 
 
-def citations_of(text: str, cited: Iterable[Source]) -> tuple[dict[str, Any], ...]:
+def citations_of(text: str, cited: Iterable[Source], *, named: int = 0) -> tuple[dict[str, Any], ...]:
     """The contract's citations of an answer, each with the words of its passage that stand nearest to the answer's.
 
-    A passage whose number did not make it into the text, because it was stopped before, is left out.
+    A passage whose number did not make it into the text, because it was stopped before, is left out, unless it is one
+    of the first `named`.
     """
     return tuple(
         {
@@ -153,7 +184,7 @@ def citations_of(text: str, cited: Iterable[Source]) -> tuple[dict[str, Any], ..
             **({"ranks": dict(source.ranks), "scores": dict(source.scores or {})} if source.ranks else {}),
         }
         for number, source in enumerate(cited, start=1)
-        if f"[{number}]" in text
+        if number <= named or f"[{number}]" in text
     )
 
 
@@ -173,9 +204,16 @@ def section_below(title: str, section: str | None) -> str:
 
 def _sentence_with(text: str, number: int) -> str:
     at = text.find(f"[{number}]")
+    if at < 0:
+        return text
     before = text[:at].rstrip()
     start = max(before.rfind(end, 0, max(0, len(before) - 1)) for end in (". ", "! ", "? ", "\n"))
     return before[start + 1 :]
+
+
+def _names_of(source: Source) -> set[str]:
+    names = (source.title, source.url, source.document_id, section_below(source.title, source.section))
+    return {name.casefold() for name in names if name}
 
 
 def _quote(passage: str, sentence: str) -> str:

@@ -30,7 +30,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chat.wiring",),
     ("chat.runner", "chat.sweeper", "chat.mcp"),
     ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
-    ("chat.loop", "chat.first_retrieval", "chat.metering", "chat.eventlog", "chat.eventrows", "chat.cards"),
+    (
+        "chat.loop",
+        "chat.hearing",
+        "chat.closing",
+        "chat.duties",
+        "chat.first_retrieval",
+        "chat.metering",
+        "chat.eventlog",
+        "chat.eventrows",
+        "chat.cards",
+    ),
     ("chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.templatetags"),
     (
         "chat.models",
@@ -52,6 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.profiles",
         "chat.errors",
         "chat.questions",
+        "chat.partial_json",
     ),
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
@@ -84,6 +95,7 @@ PURE = (
     "chat.profiles",
     "chat.errors",
     "chat.questions",
+    "chat.partial_json",
 )
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {

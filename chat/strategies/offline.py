@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
 from chat.messages import AssistantMessage, ToolCall, ToolResult, ToolResults, Usage, UserMessage
 from chat.passages import numbered_in
-from chat.strategies.base import ModelRequest, StrategyEvent, TextPiece, ToolCallDetected, TurnComplete
-from chat.strategies.spoken_passages import quoted, words_of
+from chat.strategies.base import (
+    ArgumentsPiece,
+    ModelRequest,
+    StrategyEvent,
+    TextPiece,
+    ToolCallDetected,
+    TurnComplete,
+)
+from chat.strategies.spoken_passages import quoted, share_told, words_of
 from chat.strategies.spoken_sums import sums_in
 from chat.strategies.spoken_weather import place_in, told
 
@@ -24,6 +33,7 @@ WEATHER = "get_weather"
 SEARCHES = ("knowledge_base_search", "rag_search")
 DOCUMENTATION = "retrieve_documentation"
 
+_NUMBER = re.compile(r"\[(\d{1,3})\](?!\()")
 _RESULT_SHOWN = re.compile(r"\*\*(-?[\d.,]*\d)\*\*")
 _COUNT = re.compile(r"\bcount\s+(?:up\s+)?(?:from\s+1\s+)?to\s+(\d{1,4})\b", re.IGNORECASE)
 _DOCUMENTATION = re.compile(r"\b(?:documentation|docs)\b(?!.*\bklerai\b)", re.IGNORECASE | re.DOTALL)
@@ -36,7 +46,7 @@ _FILLER = "These words come from no model. They are here so that you can watch a
 class Asked:
     """What a skill may go by: the question, the tools it may call, what they gave, and the number shown last.
 
-    `material` was found for the question before the loop.
+    `material` was found for the question before the loop. `must_call` is a tool that has to be used now.
     """
 
     question: str
@@ -44,6 +54,7 @@ class Asked:
     done: tuple[tuple[ToolCall, ToolResult], ...]
     last_result: str | None
     material: str = ""
+    must_call: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +92,39 @@ class Offline:
             yield TurnComplete(reply, _usage(request, sum(len(str(call.arguments)) for call in calls)), NAME)
             return
         text = answer[: request.max_tokens * CHARACTERS_A_TOKEN]
+        said = self._by_tool(text, asked, request) if request.spoken_tool else self._in_words(text, request)
+        is_cut = len(text) < len(answer)
+        async with aclosing(said) as pieces:
+            async for piece in pieces:
+                yield replace(piece, is_cut=is_cut) if isinstance(piece, TurnComplete) else piece
+
+    async def _in_words(self, text: str, request: ModelRequest) -> AsyncGenerator[StrategyEvent]:
         for index, piece in enumerate(_pieces(text)):
             if index:
                 await asyncio.sleep(self._pause_seconds)
             yield TextPiece(piece)
-        is_cut = len(text) < len(answer)
-        yield TurnComplete(AssistantMessage(text), _usage(request, len(text)), NAME, is_cut)
+        yield TurnComplete(AssistantMessage(text), _usage(request, len(text)), NAME)
+
+    async def _by_tool(self, text: str, asked: Asked, request: ModelRequest) -> AsyncGenerator[StrategyEvent]:
+        """The answer as the arguments of the tool that it has to leave by, with the passages it quotes."""
+        numbers = [int(number) for number in dict.fromkeys(_NUMBER.findall(text))]
+        head: dict[str, object] = {"sources": numbers}
+        if numbers:
+            head["confidence_score"] = share_told(asked.question, text)
+        (call,) = _calls(Wish(((str(request.spoken_tool), {**head, "answer": text}),)), request)
+        yield ToolCallDetected(call.id, call.name)
+        yield ArgumentsPiece(call.id, f'{json.dumps(head)[:-1]}, "answer": "')
+        for piece in _pieces(text):
+            yield ArgumentsPiece(call.id, json.dumps(piece)[1:-1])
+            await asyncio.sleep(self._pause_seconds)
+        yield ArgumentsPiece(call.id, '"}')
+        yield TurnComplete(AssistantMessage("", (call,)), _usage(request, len(text)), NAME)
+
+
+def _do_what_is_owed(asked: Asked) -> Wish | None:
+    """The search a mode begins with."""
+    is_search = asked.must_call in SEARCHES and asked.must_call in asked.tools
+    return Wish(((str(asked.must_call), {"query": asked.question[:1_000]}),)) if is_search else None
 
 
 def _calculate(asked: Asked) -> str | Wish | None:
@@ -166,7 +204,7 @@ def _introduce(asked: Asked) -> str:
 
 
 SKILLS: tuple[Skill, ...] = (
-    *(_calculate, _tell_weather, _write_at_length),
+    *(_do_what_is_owed, _calculate, _tell_weather, _write_at_length),
     *(_read_documentation, _look_up, _introduce),
 )
 
@@ -195,6 +233,7 @@ def _asked(request: ModelRequest) -> Asked:
         done=tuple(done),
         last_result=_last_result(request, at),
         material=question.material if isinstance(question, UserMessage) else "",
+        must_call=request.must_call,
     )
 
 

@@ -54,6 +54,12 @@ def quoted(question: str, passages: Sequence[Numbered]) -> str | None:
     )
 
 
+def share_told(question: str, text: str) -> float:
+    """How many of the question's words the text takes up, from 0 to 1."""
+    wanted = words_of(question)
+    return round(len(wanted & words_of(text)) / len(wanted), 2) if wanted else 0.0
+
+
 def _is_about(passage: Numbered, wanted: set[str]) -> bool:
     held = words_of(f"{passage.title} {passage.text}")
     return bool(wanted) and len(wanted & held) >= NEEDED_SHARE * len(wanted)

@@ -79,8 +79,8 @@ class Tool(Protocol):
     `parameters` is a JSON Schema object, and every call is held to it before `run`. A field that is a path, an address
     or SQL says so by its `format`: "path" may not lead upwards and "relative-path" not begin elsewhere either, "uri" is
     public and http or https, "sql" is one statement that reads. `category` decides the price. One whose results hold
-    nobody else's words may say so with `is_pure`; all others taint a run. A bug may raise; what can be expected to go
-    wrong is a ToolFailure.
+    nobody else's words may say so with `is_pure`; all others taint a run. One whose results have to be worked up names
+    the tool that does it in `owes`. A bug may raise; what can be expected to go wrong is a ToolFailure.
     """
 
     @property

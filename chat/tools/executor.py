@@ -37,6 +37,7 @@ class CallDone:
 
     event: ToolCallResult
     record: ToolRecord
+    end: CallEnd
 
 
 class Toolbox:
@@ -64,17 +65,41 @@ class Toolbox:
         self._corrections = Corrections()
         self._calls = 0
         self._seconds = 0.0
+        self._begun: dict[str, ToolCallStart] = {}
+        self._told: dict[str, dict[str, Any]] = {}
+
+    def tool(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def begin(self, call: ToolCall) -> ToolCallStart:
+        """The start of a call that is heard while it is written, with the arguments known by now. `run` goes on."""
+        start = ToolCallStart(self._next_ref(), call.name, self._label(call), shown(call.arguments or {}))
+        self._begun[call.id] = start
+        self._told[start.id] = start.arguments
+        return start
+
+    def drop(self, call_id: str, why: str) -> CallDone:
+        """The end of a call that was begun and broke off before it was whole."""
+        start = self._begun.pop(call_id)
+        wanted = Wanted(start.id, start.name, "")
+        return self._done(wanted, CallEnd.FAILED, start.label, start.arguments, why, why, 0)
 
     async def run(
-        self, calls: Sequence[ToolCall]
+        self, calls: Sequence[ToolCall], *, barred: Mapping[str, Refused] = MappingProxyType({})
     ) -> AsyncGenerator[ToolCallStart | ConfirmationRequired | StatusUpdate | CallDone | ToolResults]:
         """Yield each call's start, what waits for the person, how the calls go and each end as it comes; last the
-        results in call order.
+        results in call order. `barred` calls, by their ids, are refused.
         """
-        numbered = [(self._next_ref(), replace(call, name=clean(call.name)[:128])) for call in calls]
-        for ref, call in numbered:
-            yield ToolCallStart(ref, call.name, self._label(call), shown(call.arguments or {}))
-        checked = self._corrections.note([(call.name, validate(call, self._tools)) for _, call in numbered])
+        numbered: list[tuple[str, ToolCall]] = []
+        for call in (replace(call, name=clean(call.name)[:128]) for call in calls):
+            start = self._begun.pop(call.id, None)
+            if start is None:
+                start = ToolCallStart(self._next_ref(), call.name, self._label(call), shown(call.arguments or {}))
+                yield start
+            numbered.append((start.id, call))
+        free = [(call.name, validate(call, self._tools)) for _, call in numbered if call.id not in barred]
+        judged = iter(self._corrections.note(free))
+        checked = [barred.get(call.id) or next(judged) for _, call in numbered]
         outcomes: dict[str, CallDone] = {}
         names = {ref: call.name for ref, call in numbered}
         async for ref, told in self._guard.ask(list(zip(names, checked, strict=True))):
@@ -117,7 +142,8 @@ class Toolbox:
                     outcomes[ref] = self._refused(wanted, CallEnd.BLOCKED, verdict.text, "refused")
                 case Valid(tool):
                     asking.append((Wanted(ref, tool.name, tool.category), verdict))
-        for wanted, _ in asking[self._places_left(numbered, asking) :]:
+        counted = [(wanted, valid) for wanted, valid in asking if wanted.name != self._profile.closing_tool]
+        for wanted, _ in counted[self._places_left(numbered, counted) :]:
             self.is_spent = True
             limit = f"Not run: this mode makes at most {self._profile.max_tool_calls} tool calls a question. {_ANSWER}"
             outcomes[wanted.ref] = self._refused(wanted, CallEnd.BLOCKED, limit, "limit reached")
@@ -160,7 +186,7 @@ class Toolbox:
 
     async def _one(self, wanted: Wanted, valid: Valid, limit: float, tell: Callable[[StatusUpdate], None]) -> CallDone:
         started = time.perf_counter()
-        arguments = shown(valid.arguments)
+        arguments = self._told.get(wanted.ref) or shown(valid.arguments)
         label = valid.tool.label(arguments)
         failpoint("before_tool")
         output = await self._outcome(valid, limit, Telling(clean(label), tell))
@@ -225,7 +251,8 @@ class Toolbox:
         }
         self._texts[wanted.ref] = text
         kept = event.summary if reopens else text
-        return CallDone(event, ToolRecord(wanted.ref, wanted.name, kept, is_ok, card, reopens, text if reopens else ""))
+        record = ToolRecord(wanted.ref, wanted.name, kept, is_ok, card, reopens, text if reopens else "")
+        return CallDone(event, record, end)
 
     def _next_ref(self) -> str:
         self._calls += 1

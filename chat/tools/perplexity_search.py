@@ -61,6 +61,7 @@ class PerplexitySearch:
     reads_private: bool = False
     fetches: bool = False
     writes: bool = False
+    owes: str = "index_keywords"
 
     def label(self, arguments: Mapping[str, Any]) -> str:
         return f"Search the web for “{arguments.get('query', '')}”"
