@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from billing.pricing import BASE
 from chat.duties import Duties
 from chat.endings import Answered
 from chat.events import ContentChunk, ContentReplaced, Event, RunStarted, StatusUpdate
 from chat.first_retrieval import first_retrieval, wants_retrieval
-from chat.loop import Closed, TurnEnded, TurnStarted, run_loop
+from chat.loop import Closed, Happening, TurnEnded, TurnStarted, run_loop
 from chat.memory.given import given_past, instructions_in
 from chat.memory.recall import Recalled, recall
 from chat.messages import Transcript, UserMessage
@@ -87,9 +87,7 @@ async def answer(
     mine = offered(tools, profile, has_tools=run.has_tools)
     duties = Duties(profile, mine, is_kept=not run.is_temporary)
     toolbox = Toolbox(mine, profile=profile, context=context, purse=tab, query_ref=run.query_ref, guard=guard)
-    words: list[str] = []
-    confidence: float | None = None
-    happenings = run_loop(
+    loop = run_loop(
         transcript,
         strategy=route.strategy,
         card=route.card,
@@ -98,30 +96,37 @@ async def answer(
         profile=profile,
         sources=sources,
     )
-    async with aclosing(happenings) as steps:
+    async with aclosing(loop) as happenings, aclosing(_noted(happenings, tab, sources)) as steps:
         async for step in steps:
-            match step:
-                case TurnStarted(turn):
-                    words.clear()
-                    yield StatusUpdate("model", "Thinking" if turn == 1 else "Reading the results")
-                case TurnEnded(turn, usage, card=card):
-                    tab.note_turn(turn, card=card, usage=usage)  # by our name: a vendor's own may be a dated one
-                case ContentChunk(text=text):
-                    words.append(text)
-                    tab.timings.note_text()
-                    yield step
-                case ContentReplaced(text=text):
-                    words[:] = [text]
-                    yield step
-                case CallDone(event):
-                    tab.note_call(event)
-                    yield step
-                case Closed(confidence=given):
-                    confidence = given
-                case _:
-                    yield step
-    cited = tuple(sources.cited)
-    yield Answered("".join(words), cited, guard.is_tainted, named=sources.named, confidence=confidence)
+            yield replace(step, is_tainted=guard.is_tainted) if isinstance(step, Answered) else step
+
+
+async def _noted(happenings: AsyncGenerator[Happening], tab: Tab, sources: Sources) -> AsyncGenerator[Step]:
+    """What happens, written down on the bill, and last the words of the last turn as the answer."""
+    words: list[str] = []
+    confidence: float | None = None
+    async for step in happenings:
+        match step:
+            case TurnStarted(turn):
+                words.clear()
+                yield StatusUpdate("model", "Thinking" if turn == 1 else "Reading the results")
+            case TurnEnded(turn, usage, card=card):
+                tab.note_turn(turn, card=card, usage=usage)  # by our name: a vendor's own may be a dated one
+            case Closed(given):
+                confidence = given
+            case ContentChunk(text=text):
+                words.append(text)
+                tab.timings.note_text()
+                yield step
+            case ContentReplaced(text=text):
+                words[:] = [text]
+                yield step
+            case CallDone(event):
+                tab.note_call(event)
+                yield step
+            case _:
+                yield step
+    yield Answered("".join(words), tuple(sources.cited), named=sources.named, confidence=confidence)
 
 
 async def _past(run: Run, profile: Profile, history: tuple[Said, ...]) -> Recalled:

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from chat.cards import card_for, cards_for
 from chat.eventlog import EventLog
+from chat.follow_up import FollowUp
 from chat.mcp.servers import Servers, tools_with
 from chat.memory.summariser import Summariser
 from chat.models import Run
@@ -73,7 +74,10 @@ class Runtime:
             profiles=profiles,
             route=route_of,
             max_runs=settings.MAX_RUNS,
-            afterwards=Summariser(chosen.small) if chosen.small is not None else None,
+            afterwards=FollowUp(
+                Summariser(chosen.small) if chosen.small is not None else None,
+                knows_web="perplexity_search" in offered,
+            ),
         )
         tasks = [asyncio.create_task(log.write_forever()), asyncio.create_task(sweep_forever())]
         return cls(runner, log, offered, outside, chosen, wishes, tasks)

@@ -47,7 +47,7 @@ def checked(written: Sequence[str]) -> list[Keyphrase]:
     if not FEWEST <= len(written) <= MOST:
         raise KeywordsRefused([f"{len(written)} were given."], GUIDANCE)
     texts = [_SPACE.sub(" ", unicodedata.normalize("NFKC", text)).strip() for text in written]
-    problems = [problem for text in texts if (problem := _problem(text))]
+    problems = [problem for text in texts if (problem := problem_with(text))]
     if problems:
         raise KeywordsRefused(list(dict.fromkeys(problems)), GUIDANCE)
     kept: dict[str, Keyphrase] = {}
@@ -61,7 +61,8 @@ def form_of(text: str) -> str:
     return " ".join(map(_singular, _words(text)))
 
 
-def _problem(text: str) -> str:
+def problem_with(text: str) -> str:
+    """Why a text is no keyword to keep; empty when it is one."""
     if not text:
         return "One is empty."
     if len(text) < SHORTEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,9 +14,10 @@ from django.db import transaction
 
 from klerai.accounts.models import Person
 from retrieval.analysis import terms
-from retrieval.errors import NoSuchWebResult
+from retrieval.errors import KeywordsRefused, NoSuchWebResult
 from retrieval.keyphrases import GUIDANCE as GUIDANCE
 from retrieval.keyphrases import checked
+from retrieval.keyword_extraction import extracted
 from retrieval.models import Keyword, KeywordLink, WebResult
 
 LONGEST_TEXT = 20_000
@@ -102,6 +104,23 @@ def index(
         ignore_conflicts=True,
     )
     return Indexed(len(phrases), has_merged=known > 0 or len(phrases) < len(keywords))
+
+
+def index_unnamed(conversation_id: UUID, question_ref: str) -> int:
+    """Give the results of a question that no keyword leads to keywords of our own; how many got some."""
+    named = 0
+    for result in WebResult.objects.filter(conversation_id=conversation_id, question_ref=question_ref, links=None):
+        keywords = extracted(result.query, [page["title"] for page in result.citations], result.text)
+        with suppress(KeywordsRefused):
+            index(
+                result.person_id,
+                keywords,
+                result_ref=result.ref,
+                conversation_id=conversation_id,
+                question_ref=question_ref,
+            )
+            named += 1
+    return named
 
 
 def found_by_keywords(person: Person, query: str, *, most: int = MOST_FOUND) -> list[KeptAnswer]:

@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.compaction",
     ),
     ("chat.wiring",),
-    ("chat.runner", "chat.sweeper", "chat.mcp"),
+    ("chat.runner", "chat.follow_up", "chat.sweeper", "chat.mcp"),
     ("chat.intake", "chat.endings", "chat.orchestrator", "chat.confirming", "chat.deadlines"),
     (
         "chat.loop",

@@ -42,10 +42,13 @@ def online(database: object, anthropic_server: AnthropicFake) -> Iterator[str]:
 
 
 def searched(alice: Visitor, fake: AnthropicFake, *, query: str = "AAPL price today") -> tuple[str, WebResult]:
-    """A conversation in which the web was asked, and what was kept of it."""
+    """A conversation in which the web was asked, and what was kept of it; the product's own keywords are taken away."""
     fake.script(calls(Call("perplexity_search", {"query": query})), says("231.40 [1]."))
     answer = alice.answer("What is Apple worth?")
-    return answer["conversation_id"], WebResult.objects.filter(person=alice.person).latest("created_at")
+    row = WebResult.objects.filter(person=alice.person).latest("created_at")
+    row.links.all().delete()
+    Keyword.objects.filter(person=alice.person, links=None).delete()
+    return answer["conversation_id"], row
 
 
 def indexing(row: WebResult, keywords: Any = KEYWORDS, **more: Any) -> Call:

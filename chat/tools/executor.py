@@ -88,13 +88,14 @@ class Toolbox:
         self, calls: Sequence[ToolCall], *, barred: Mapping[str, Refused] = MappingProxyType({})
     ) -> AsyncGenerator[ToolCallStart | ConfirmationRequired | StatusUpdate | CallDone | ToolResults]:
         """Yield each call's start, what waits for the person, how the calls go and each end as it comes; last the
-        results in call order. `barred` calls, by their ids, are refused.
+        results in call order. `barred` calls, by their ids, are refused, and what they would have done is not shown.
         """
         numbered: list[tuple[str, ToolCall]] = []
         for call in (replace(call, name=clean(call.name)[:128]) for call in calls):
             start = self._begun.pop(call.id, None)
             if start is None:
-                start = ToolCallStart(self._next_ref(), call.name, self._label(call), shown(call.arguments or {}))
+                given = {} if call.id in barred else shown(call.arguments or {})
+                start = ToolCallStart(self._next_ref(), call.name, self._label(call), given)
                 yield start
             numbered.append((start.id, call))
         free = [(call.name, validate(call, self._tools)) for _, call in numbered if call.id not in barred]

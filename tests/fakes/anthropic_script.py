@@ -39,11 +39,12 @@ class Redacted:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call. `arguments` as a string is sent as it stands, so it can be broken or end early."""
+    """A tool call, its arguments in so many `pieces`. As a string they are sent as they stand, even broken."""
 
     name: str
     arguments: dict[str, Any] | str
     id: str = ""
+    pieces: int = 6
     kind: str = "call"
 
 

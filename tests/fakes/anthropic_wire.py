@@ -14,7 +14,6 @@ from tests.fakes.anthropic_cache import Counted
 from tests.fakes.anthropic_script import Block, Call, Redacted, Text, Thinking, Turn
 
 SECRET = b"the fake signs its reasoning"
-ARGUMENT_PIECES = 6
 
 
 def event(name: str, body: dict[str, Any]) -> bytes:
@@ -163,7 +162,7 @@ def _block(block: Block, index: int, new_call_id: Any) -> tuple[dict[str, Any], 
             written = block.arguments
             if not isinstance(written, str):
                 written = orjson.dumps(written).decode() if written else ""
-            deltas = [_json_delta(index, piece) for piece in ("", *sixths(written))]
+            deltas = [_json_delta(index, piece) for piece in ("", *cut(written, block.pieces))]
             return opened, deltas, {**opened, "input": _parsed(written)}
 
 
@@ -176,8 +175,8 @@ def pieces_of(text: str) -> tuple[str, ...]:
     return tuple(part + " " for part in parts[:-1]) + ((parts[-1],) if parts[-1] else ())
 
 
-def sixths(text: str) -> list[str]:
-    size = max(1, -(-len(text) // ARGUMENT_PIECES))
+def cut(text: str, pieces: int) -> list[str]:
+    size = max(1, -(-len(text) // pieces))
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 

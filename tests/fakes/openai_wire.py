@@ -10,7 +10,7 @@ import orjson
 
 from tests.fakes.anthropic_cache import Counted
 from tests.fakes.anthropic_script import Call, Text, Thinking, Turn
-from tests.fakes.anthropic_wire import Rendered, pieces_of, signature_of, sixths
+from tests.fakes.anthropic_wire import Rendered, cut, pieces_of, signature_of
 from tests.fakes.openai_manners import Manners
 
 Json = dict[str, Any]
@@ -150,7 +150,8 @@ def _call_deltas(calls: list[Call], extras: list[Any], manners: Manners) -> list
         for index, call in enumerate(calls)
     ]
     pieces = [
-        [_part(index, call, piece, manners) for piece in sixths(_written(call))] for index, call in enumerate(calls)
+        [_part(index, call, piece, manners) for piece in cut(_written(call), call.pieces)]
+        for index, call in enumerate(calls)
     ]
     parts = [*opened, *(part for turn in zip_longest(*pieces) for part in turn if part is not None)]
     return [{"tool_calls": [part]} for part in parts]
