@@ -17,6 +17,8 @@ from chat.vault import vault
 from chat.wiring import Runtime
 from klerai.accounts.models import Person
 from klerai.database import in_database
+from retrieval.errors import NoSuchKnowledgeBase
+from retrieval.knowledge import searched
 
 
 async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool) -> Run:
@@ -26,6 +28,8 @@ async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool)
     stands there who can be asked to confirm what a tool would do.
     """
     question = read_question(body)
+    if question.knowledge_base is not None:
+        await in_database(_check_scope, person, question.knowledge_base)
     if not runtime.runner.has_room and await in_database(run_of, person, question.run_id) is None:
         raise Refusal(
             "capacity",
@@ -34,6 +38,14 @@ async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool)
             retry_after=5,
         )
     return await asyncio.shield(_take_in(runtime, person, question, is_attended=is_attended))
+
+
+def _check_scope(person: Person, slug: str) -> None:
+    """A knowledge base that is not theirs to read does not exist."""
+    try:
+        searched(person, slug)
+    except NoSuchKnowledgeBase as error:
+        raise Refusal("not_found", "There is nothing here, or it is not yours.", status=404) from error
 
 
 async def _take_in(runtime: Runtime, person: Person, question: Question, *, is_attended: bool) -> Run:

@@ -18,6 +18,7 @@ from chat.sources import Sources
 from klerai.accounts.models import Person
 from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import RetrievalError
+from retrieval.knowledge import DEFAULT_SLUG
 from retrieval.search import search
 
 PASSAGES = 5
@@ -97,13 +98,24 @@ def wants_retrieval(profile: Profile, question: str) -> bool:
 
 
 async def first_retrieval(
-    person: Person, question: str, past: Sequence[Message], *, sources: Sources, small: SmallModel | None
+    person: Person,
+    question: str,
+    past: Sequence[Message],
+    *,
+    sources: Sources,
+    small: SmallModel | None,
+    knowledge_base: str | None = None,
 ) -> str:
     """Passages to stand beside the question; empty when there are none or nothing could be searched."""
     query = await _self_contained(question, past, small)
     try:
         found = await search(
-            person, query.text, limit=PASSAGES, rerank=reranker_by_settings(), more_words=query.more_words
+            person,
+            query.text,
+            knowledge_base=knowledge_base or DEFAULT_SLUG,
+            limit=PASSAGES,
+            rerank=reranker_by_settings(),
+            more_words=query.more_words,
         )
     except RetrievalError as error:
         logger.warning("first_retrieval_failed", reason=str(error)[:300])

@@ -56,13 +56,15 @@ Step = Event | CallDone | Answered
 class Beside:
     """What stands beside a run: its bill, the passages it finds and cites, and who asks its person in between.
 
-    A `history` that the client gave stands in the place of memory.
+    A `history` that the client gave stands in the place of memory. With a `knowledge_base` the run searches that one
+    only.
     """
 
     tab: Tab
     sources: Sources
     confirmer: Confirmer
     history: tuple[Said, ...] = ()
+    knowledge_base: str | None = None
 
 
 async def answer(
@@ -78,12 +80,26 @@ async def answer(
     material = ""
     if wants_retrieval(profile, message):
         yield StatusUpdate("retrieval", "Searching your documents")
-        material = await first_retrieval(run.person, message, past.messages, sources=sources, small=route.small)
+        material = await first_retrieval(
+            run.person,
+            message,
+            past.messages,
+            sources=sources,
+            small=route.small,
+            knowledge_base=beside.knowledge_base,
+        )
         tab.timings.note_retrieval()
     question = UserMessage(message, moment(run.person.zone), material, instructions_in(beside.history))
     transcript = Transcript(profile.prompt, [*past.messages, question])
     guard = Guard(beside.confirmer, given=[*past.asked, message], is_tainted=bool(material) or past.is_tainted)
-    context = ToolContext(run.person_id, run.conversation_id, run.pk, sources=sources, small=route.small)
+    context = ToolContext(
+        run.person_id,
+        run.conversation_id,
+        run.pk,
+        sources=sources,
+        small=route.small,
+        knowledge_base=beside.knowledge_base,
+    )
     mine = offered(tools, profile, has_tools=run.has_tools)
     duties = Duties(profile, mine, is_kept=not run.is_temporary)
     toolbox = Toolbox(mine, profile=profile, context=context, purse=tab, query_ref=run.query_ref, guard=guard)

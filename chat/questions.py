@@ -15,6 +15,7 @@ from chat.profiles import PROFILES
 
 MAX_MESSAGE_CHARACTERS = 32_000
 MAX_HISTORY = 20
+MAX_SLUG_CHARACTERS = 64
 Role = Literal["user", "assistant", "system"]
 _NOT_ASKED = frozenset({"run_id", "type"})
 _RESPONSE_REF = re.compile(r"q([1-9]\d{0,8})-r")
@@ -52,7 +53,7 @@ class Said:
 class Question:
     """What is asked. `asked` tells a repeated body from a different one, compared by value without the run id.
 
-    A `history` replaces memory for this run; it is kept nowhere.
+    A `history` replaces memory for this run; it is kept nowhere. A `knowledge_base` is the only one it searches.
     """
 
     run_id: UUID
@@ -65,6 +66,7 @@ class Question:
     has_tools: bool = True
     is_temporary: bool = False
     history: tuple[Said, ...] = ()
+    knowledge_base: str | None = None
 
 
 def read_question(body: Any) -> Question:
@@ -82,6 +84,7 @@ def read_question(body: Any) -> Question:
         has_tools=_flag(body, "tools", default=True),
         is_temporary=_flag(body, "temporary", default=False),
         history=_history(body.get("history")),
+        knowledge_base=_slug(body.get("kb_id")),
     )
 
 
@@ -161,6 +164,12 @@ def _mode(mode: Any) -> str | None:
     if mode is None or (isinstance(mode, str) and mode in PROFILES):
         return mode
     raise _invalid("mode", f"There is no such mode. Choose one of {', '.join(PROFILES)}.")
+
+
+def _slug(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and 0 < len(value) <= MAX_SLUG_CHARACTERS and value.isprintable()):
+        return value
+    raise _invalid("kb_id", "Send the name of a knowledge base, as its address has it.")
 
 
 def _place(body: Mapping[str, Any]) -> Place:

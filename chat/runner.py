@@ -203,9 +203,10 @@ class Runner:
 
     async def _answer(self, live: Live, route: Route, profile: Profile, confirmer: Confirmer) -> Ending:
         ending: Ending = INTERNAL
-        beside = Beside(live.tab, live.sources, confirmer, live.question.history)
+        asked = live.question
+        beside = Beside(live.tab, live.sources, confirmer, asked.history, asked.knowledge_base)
         tools = await self._tools(live.run) if live.run.has_tools or profile.duties else {}
-        steps = answer(live.run, live.question.message, profile=profile, route=route, tools=tools, beside=beside)
+        steps = answer(live.run, asked.message, profile=profile, route=route, tools=tools, beside=beside)
         async with aclosing(steps) as happenings:
             async for step in happenings:
                 match step:

@@ -17,14 +17,16 @@ from chat.views import (
     knowledge_search,
     memory,
     openai_api,
+    query,
     runs,
 )
-from chat.views.openai_schema import WithOpenAI
+from chat.views.query_schema import WithQuery
 from klerai import error_pages, health, local_mail, setup_page
 
 urlpatterns = [
     *urls_pages.urlpatterns,
     *runs.urlpatterns,
+    *query.urlpatterns,
     *openai_api.urlpatterns,
     *conversations.urlpatterns,
     *memory.urlpatterns,
@@ -35,7 +37,7 @@ urlpatterns = [
     *knowledge_search.urlpatterns,
     path("accounts/", include("klerai.accounts.urls")),
     path("admin/", admin.site.urls),
-    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[], generator_class=WithOpenAI), name="schema"),
+    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[], generator_class=WithQuery), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema", permission_classes=[]), name="docs"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -38,6 +38,7 @@ class ToolContext:
     results: Mapping[str, str] = field(default_factory=dict)  # what this run's own tools gave, by ID
     sources: Sources = field(default_factory=Sources)  # the passages found in this run, to be cited by number
     small: SmallModel | None = None  # for picks and rankings, where there is such a model
+    knowledge_base: str | None = None  # the only one to search, where the person named one
     seconds: float = 30  # what the call may take; after that it is cut off
     progress: Callable[[str], None] = _silent  # how far the call is, in a few words for the person
 

@@ -27,8 +27,10 @@ async def passages_for(
 ) -> ToolOutput | ToolFailure:
     """Search what the person may read, and what the web told them earlier under keywords of the query.
 
-    Tenancy comes from the context, never from the arguments.
+    Tenancy comes from the context, never from the arguments, and so does the only knowledge base of a question that
+    has one.
     """
+    knowledge_base = context.knowledge_base or knowledge_base
     person, from_web = await in_database(_searcher, context, query)
     try:
         found = await search(person, query, knowledge_base=knowledge_base, limit=limit, rerank=reranker_by_settings())

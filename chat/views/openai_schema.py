@@ -53,7 +53,7 @@ _REQUEST: Json = {
 
 
 class WithOpenAI(SchemaGenerator):
-    """The schema of the whole API."""
+    """The schema with those doors in it."""
 
     def get_schema(self, request: Any = None, public: bool = False) -> Json:
         schema: Json = super().get_schema(request=request, public=public)  # type: ignore[no-untyped-call]  # it has no types
