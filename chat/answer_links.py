@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from chat.models import Conversation
 from chat.queries import items_of
+from chat.sources import ORIGINS, Origin
 
 _TAG = re.compile(r"(<[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>)")
 _ID = re.compile(r"(?<![\w#/-])(q[1-9]\d{0,5}(?:-(?:r|t[1-9]\d{0,3}))?)(?:-sum)?(?![\w-])")
@@ -42,7 +43,10 @@ class ItemLinks:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What a number in an answer stands for. `href` opens the passage, `panel` is the address of its view."""
+    """What a number in an answer stands for. `href` opens the passage, `panel` is the address of its view.
+
+    `origin` says whether it comes from inside, the person's documents, or from where outside.
+    """
 
     n: int
     title: str
@@ -50,6 +54,15 @@ class Citation:
     quote: str
     href: str
     panel: str
+    origin: Origin
+
+    @property
+    def is_inside(self) -> bool:
+        return self.origin == "internal"
+
+    @property
+    def from_where(self) -> str:
+        return ORIGINS[self.origin]
 
     @property
     def label(self) -> str:

@@ -118,6 +118,14 @@ def citations_of(run: Run) -> list[dict[str, Any]]:
     return list(events[-1].data.get("citations", [])) if events else []
 
 
+def confidence_of(run: Run) -> float | None:
+    """How sure the model was of its answer, where its mode asks for that."""
+    if not run.is_temporary:
+        return run.confidence
+    events = vault().events(run.pk) or []
+    return events[-1].data.get("confidence") if events else None
+
+
 def is_gone(conversation: Conversation) -> bool:
     """Whether the conversation was temporary and its words are not in this process."""
     tip = conversation.tip_id

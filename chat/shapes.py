@@ -9,7 +9,7 @@ from chat.endings import answer_text
 from chat.errors import TemporaryGone
 from chat.eventrows import events_of
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_shown, citations_of, is_gone, items_of, siblings_in
+from chat.queries import branch_shown, citations_of, confidence_of, is_gone, items_of, siblings_in
 
 WORDS = (Item.Kind.RESPONSE, Item.Kind.PARTIAL)
 
@@ -74,6 +74,7 @@ def message_json(run: Run, parent: Run | None, items: Sequence[Item]) -> dict[st
         "message": query.content if query else "",
         "text": text_of(run, items),
         "citations": citations_of(run),
+        "confidence": confidence_of(run),
         "state": run.state,
         "created_at": run.created_at.isoformat(),
     }

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 Origin = Literal["internal", "documentation", "github", "web"]
 
+ORIGINS: Mapping[Origin, str] = MappingProxyType(
+    {"internal": "documents", "documentation": "documentation", "github": "GitHub", "web": "web"}
+)
 MOST_NUMBERS = 999
 QUOTE_CHARACTERS = 300
 
@@ -194,6 +198,10 @@ def without_numbers(text: str, citations: Iterable[Mapping[str, Any]]) -> str:
     if not numbers:
         return text
     return re.sub(r"[ \t]?\[(\d{1,3})\](?!\()", lambda mark: "" if int(mark[1]) in numbers else mark[0], text)
+
+
+def confidence_words(confidence: float) -> str:
+    return f"Confidence {round(confidence * 100)} %"
 
 
 def section_below(title: str, section: str | None) -> str:

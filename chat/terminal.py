@@ -19,7 +19,7 @@ from chat.events import (
     ToolCallResult,
     ToolCallStart,
 )
-from chat.sources import section_below
+from chat.sources import ORIGINS, confidence_words, section_below
 
 
 class Terminal:
@@ -47,7 +47,7 @@ class Terminal:
                 cost = f"{data['credits']} credits" if data["ok"] else "not charged"
                 self._note(f"  {data['summary']} · {data['duration_ms']} ms · {cost}")
             case MessageComplete.type:
-                self._sources(data["citations"])
+                self._sources(data["citations"], data.get("confidence"))
                 self._receipt(data["receipt"])
             case RunFailed.type:
                 self._note(data["message"])
@@ -58,10 +58,13 @@ class Terminal:
         self._note(f"{name} waits for you. It would run with:\n{json.dumps(arguments, indent=2, ensure_ascii=False)}")
         return input("Send this once? [y/N] ").strip().lower() in ("y", "yes")
 
-    def _sources(self, citations: list[dict[str, Any]]) -> None:
+    def _sources(self, citations: list[dict[str, Any]], confidence: float | None) -> None:
         for citation in citations:
             section = section_below(citation["title"], citation["section"])
-            self._note(f"[{citation['n']}] {' › '.join(filter(None, (citation['title'], section)))}")
+            place = " › ".join(filter(None, (citation["title"], section)))
+            self._note(f"[{citation['n']}] {place} ({ORIGINS[citation['origin']]})")
+        if confidence is not None:
+            self._note(confidence_words(confidence))
 
     def _receipt(self, receipt: dict[str, Any]) -> None:
         self._end_line()

@@ -15,6 +15,7 @@ from tests.credit_people import with_packs
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import fails, says
 from tests.harness.frames import from_json, logged
+from tests.harness.knowledge import add_embedded, make_base
 from tests.harness.soundness import charged, nothing_breaks
 from tests.people import make_person
 from tests.processes import REPOSITORY
@@ -43,6 +44,18 @@ def test_with_json_every_event_is_a_line_and_the_same_as_in_the_log() -> None:
     assert frames == logged(Run.objects.get(person=person).run_id)
 
 
+@pytest.mark.parametrize("mode", ["assistant", "grounded", "quick", "builder", "research"])
+def test_every_mode_answers_the_same_question(mode: str) -> None:
+    person = make_person()
+    add_embedded(make_base(person), "Everybody has thirty days of leave a year.", title="Handbook")
+    done = run_command("ask", "How many days of leave a year?", "--mode", mode, "--user", person.email)
+    assert done.returncode == 0, done.stderr
+    assert "thirty days of leave a year. [1]" in done.stdout
+    assert "[1] Handbook (documents)" in done.stderr
+    assert ("Confidence 75 %" in done.stderr) == (mode == "grounded")
+    assert charged(Run.objects.get(person=person)) == (5 if mode == "research" else 7)
+
+
 def test_a_conversation_is_continued_by_its_owner_only() -> None:
     alice, charlie = make_person(), make_person("charlie")
     first = run_command("ask", "Count to 3.", "--user", alice.email, "--json")
@@ -68,7 +81,7 @@ def test_too_few_credits_are_exit_code_3() -> None:
     "arguments",
     [
         ("--user", "nobody@example.org"),
-        ("--mode", "grounded"),
+        ("--mode", "nonsense"),
         ("--nonsense",),
     ],
     ids=lambda arguments: " ".join(arguments),

@@ -9,11 +9,15 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from chat.models import Conversation, Run
+from chat.tools.calculator import TOOL as CALCULATOR
+from chat.wiring import Runtime
 from tests.fakes.anthropic import AnthropicFake
 from tests.fakes.anthropic_script import says
 from tests.harness.doors import Visitor, by_key
 from tests.harness.frames import Frame, run_row
 from tests.harness.soundness import nothing_breaks
+from tests.harness.tools import by_name
+from tests.serving import served
 
 FULL = {"daily": 50, "pack": 0, "held": 0}
 SLOW = says("word " * 400, each_ms=10)
@@ -35,6 +39,17 @@ def slow(anthropic_fake: AnthropicFake) -> AnthropicFake:
     """A vendor that takes four seconds for what is asked at length."""
     anthropic_fake.script(SLOW, key="at length", forever=True)
     return anthropic_fake
+
+
+@pytest.fixture(scope="module")
+def bare_server(database: object) -> Iterator[str]:
+    """A server that has no tool but the calculator."""
+
+    async def start() -> Runtime:
+        return await Runtime.start(tools=by_name(CALCULATOR))
+
+    with served(start=start) as url:
+        yield url
 
 
 def test_a_second_question_in_a_busy_conversation_is_refused_and_names_the_run(
@@ -84,11 +99,11 @@ def test_the_same_run_id_with_another_body_is_a_conflict_at_every_door(server: s
         assert alice.balance() == {"daily": 45, "pack": 0, "held": 0}
 
 
-def test_a_mode_whose_tools_are_missing_is_unavailable(server: str) -> None:
-    with nothing_breaks(), by_key(server) as alice:
+def test_a_mode_whose_tools_are_missing_is_unavailable(bare_server: str) -> None:
+    with nothing_breaks(), by_key(bare_server) as alice:
         error = alice.refused("Hello?", status=409, mode="grounded")
         assert error["code"] == "mode_unavailable"
-        assert error["missing"] == ["generate_response"]
+        assert error["missing"] == ["knowledge_base_search", "generate_response"]
         assert not Run.objects.filter(person=alice.person).exists()
         assert not Conversation.objects.filter(person=alice.person).exists()
         assert alice.balance() == FULL

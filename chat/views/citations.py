@@ -90,7 +90,7 @@ def _citation(run: Run, cited: Place, places: Places) -> Citation:
     panel = reverse("cited-passage", args=[run.run_id, cited["n"]])
     href = places.address(cited) or panel
     section = section_below(cited["title"], cited["section"])
-    return Citation(cited["n"], cited["title"], section, cited["quote"], href, panel)
+    return Citation(cited["n"], cited["title"], section, cited["quote"], href, panel, cited["origin"])
 
 
 def _stages(cited: Place) -> Sequence[Stage]:

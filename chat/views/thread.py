@@ -14,9 +14,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chat.answer_links import Citation, ItemLinks, item_links, with_citations
 from chat.models import Conversation, Item, Run
-from chat.queries import branch_to, citations_of, items_of, newest_end, siblings_in
+from chat.profiles import PROFILES
+from chat.queries import branch_to, citations_of, confidence_of, items_of, newest_end, siblings_in
 from chat.rendering import render_blocks
-from chat.sources import section_below
+from chat.sources import confidence_words, section_below
 from chat.templatetags.page import credits, duration
 from chat.views.citations import cited_in
 from chat.views.notices import Notice, notice_of
@@ -81,6 +82,7 @@ class RunView:
     fold: str
     blocks: tuple[SafeString, ...]
     citations: tuple[Citation, ...]
+    confidence: str
     has_answer: bool
     notice: Notice | None
     receipt: ReceiptView | None
@@ -129,7 +131,7 @@ def _view(
     places: Places,
 ) -> RunView:
     said = _said(items)
-    cited = cited_in(run, citations, places)
+    cited, confidence = cited_in(run, citations, places), confidence_of(run)
     used = [item for item in items if item.kind == Item.Kind.TOOL]
     cards = () if run.is_live else _cards(used, places, total=_total_ms(run))
     text = "" if run.is_live else said.get(Item.Kind.RESPONSE) or said.get(Item.Kind.PARTIAL) or ""
@@ -144,9 +146,10 @@ def _view(
         parent=f"q{parents[run.parent_id]}-r" if run.parent_id else "",
         question=said.get(Item.Kind.QUERY, ""),
         cards=cards,
-        fold=_fold(cards, total=_total_ms(run)),
+        fold=_fold(cards, closing=PROFILES[run.mode].closing_tool, total=_total_ms(run)),
         blocks=tuple(mark_safe(with_citations(links.in_html(block), cited)) for block in render_blocks(text)),
         citations=cited,
+        confidence="" if confidence is None else confidence_words(confidence),
         has_answer=bool(text),
         notice=notice_of(run),
         receipt=receipt_of(run, {item.ref: item.tool for item in used}),
@@ -195,8 +198,12 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _fold(cards: Sequence[Card], *, total: float) -> str:
-    """The activity in one line, failures named. Calls ran side by side, so together they took no more than the run."""
+def _fold(cards: Sequence[Card], *, closing: str | None, total: float) -> str:
+    """The activity in one line, failures named; that the answer was given goes without saying.
+
+    Calls ran side by side, so together they took no more than the run.
+    """
+    cards = [card for card in cards if card.name != closing or card.state == "failed"] or cards
     failed = sum(card.state == "failed" for card in cards)
     count = f"{len(cards)} {'tool' if len(cards) == 1 else 'tools'}" + (f", {failed} failed" if failed else "")
     took = duration(min(sum(card.milliseconds for card in cards), total)).replace(" ", "\u00a0")

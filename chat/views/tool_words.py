@@ -8,6 +8,7 @@ from chat.mcp.naming import server_and_tool
 from chat.mcp.specs import GITHUB
 
 _WORDS = {
+    "generate_response": "the way to answer",
     "get_weather": "the weather service",
     "index_keywords": "the keyword index",
     "knowledge_base_search": "the knowledge base",
@@ -18,6 +19,7 @@ _WORDS = {
 }
 _ICONS = {
     "calculator": "calculator",
+    "generate_response": "pencil",
     "get_weather": "cloud-sun",
     "index_keywords": "tags",
     "knowledge_base_search": "search",

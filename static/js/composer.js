@@ -33,6 +33,7 @@ export class Composer {
       if (target.name === "mode") this.#showMode(target);
       if (target.name === "temporary") form.toggleAttribute("data-temporary", target.checked);
     });
+    this.#openAtChosen(form.querySelector("#modes"));
     this.#refresh();
   }
 
@@ -127,6 +128,25 @@ export class Composer {
     this.#next = message;
     this.#queued.hidden = message === null;
     this.#queued.querySelector("[data-words]").textContent = message ? `“${message.length > 60 ? `${message.slice(0, 60)}…` : message}”` : "";
+  }
+
+  /** The list of modes opens at the one that is chosen; a click or Enter closes it, arrows go on choosing. */
+  #openAtChosen(menu) {
+    menu.addEventListener("toggle", ({ newState }) => {
+      if (newState === "open") menu.querySelector("input:checked")?.focus();
+    });
+    menu.addEventListener("click", ({ target, detail }) => {
+      if (detail && target.closest("label:not([data-unavailable])")) this.#leave(menu);
+    });
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.#leave(menu);
+    });
+  }
+
+  #leave(menu) {
+    setTimeout(() => { menu.hidePopover(); this.#box.focus(); });
   }
 
   #showMode(choice) {
