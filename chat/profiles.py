@@ -51,7 +51,7 @@ _HOUSE = (
 ASSISTANT = Profile(
     name="assistant",
     title="Assistant",
-    description="Most questions: tools, documentation, GitHub",
+    description="Tools, documentation, GitHub",
     prompt=_HOUSE + "Use a tool whenever it makes the answer more exact; ask for several at once when they do not "
     "depend on each other. Answer as soon as you have what you need.",
     max_turns=15,
@@ -60,7 +60,7 @@ ASSISTANT = Profile(
 GROUNDED = Profile(
     name="grounded",
     title="Grounded",
-    description="Your documents first, always with sources and confidence",
+    description="Your documents first, always sources",
     prompt=_HOUSE + "Search the knowledge base first, with a query of its own: the key concepts of the question, "
     "synonyms, the terms a text on the matter would use. Judge whether what it gives answers the question. Only where "
     "it does not, search the web, if there is a tool for it, with another query and a summary of what the knowledge "
@@ -96,7 +96,7 @@ BUILDER = Profile(
 RESEARCH = Profile(
     name="research",
     title="Research",
-    description="Searches your documents, then works step by step",
+    description="Searches first, then step by step",
     prompt=_HOUSE + "Work through the question step by step, weigh what the tools find against each other, and name "
     "what remains open.",
     max_turns=10,

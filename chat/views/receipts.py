@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from billing.pricing import BASE, Quote
 from chat.models import Run
+from chat.profiles import PROFILES
 from chat.templatetags.page import credits, duration
 from chat.views.tool_words import plain_name
 
@@ -89,7 +90,7 @@ def _line(run: Run, receipt: Mapping[str, Any]) -> str:
         case Run.State.STOPPED:
             parts.append("stopped by you")
         case Run.State.COMPLETED:
-            parts += _used(receipt["lines"])
+            parts += _used(receipt["lines"], closing=PROFILES[run.mode].closing_tool)
         case _:
             parts.append("failed, not charged" if not receipt["credits"] else "failed")
     if run.ended_at is not None:
@@ -97,10 +98,12 @@ def _line(run: Run, receipt: Mapping[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def _used(lines: list[Mapping[str, Any]]) -> list[str]:
+def _used(lines: list[Mapping[str, Any]], *, closing: str | None) -> list[str]:
+    """What was used for the answer; the tool that gave it is not counted."""
     counts = Counter[str]()
     for line in lines:
-        counts[line["item"]] += line["quantity"]
+        if closing is None or line.get("note") != closing:
+            counts[line["item"]] += line["quantity"]
     named = ["documentation"] if counts["documentation"] else []
     return named + [f"{counts[item]} {words[counts[item] != 1]}" for item, words in _USED_WORDS.items() if counts[item]]
 
