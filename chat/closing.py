@@ -18,7 +18,7 @@ from chat.tools.showing import clean
 from chat.tools.validator import Valid, validate
 
 SOURCES, ANSWER = "sources", "answer"
-AGAIN = "The answer could not be used as it came and is written again."
+AGAIN = "the answer could not be used as it came"
 Said = ContentChunk | ContentReplaced | StatusUpdate | ToolCallStart | CallDone
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import orjson
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
+from chat.compaction import compact_logs
 from chat.models import Run
-from chat.wiring import Runtime
+from chat.wiring import Runtime, choose_route
+from klerai.database import in_database
 from retrieval.models import Document
 from tests.credit_people import with_packs
 from tests.fakes.anthropic import AnthropicFake
@@ -30,6 +34,19 @@ WORDS = "Leave is thirty days [1]. A hotel may cost 140 euros [2]."
 @pytest.fixture(scope="module")
 def library(database: object, anthropic_server: AnthropicFake) -> Iterator[str]:
     with served(start=Runtime.start, within=override_settings(**vendor_settings(anthropic_server.url))) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def unforced(database: object, anthropic_server: AnthropicFake) -> Iterator[str]:
+    """A server whose model cannot be made to use a tool."""
+
+    async def start() -> Runtime:
+        route = await in_database(choose_route)
+        card = replace(route.card, honours_forced_tool=False)
+        return await Runtime.start(route=replace(route, card=card, spares=()))
+
+    with served(start=start, within=override_settings(**vendor_settings(anthropic_server.url))) as url:
         yield url
 
 
@@ -232,8 +249,9 @@ def test_a_duty_forgotten_twice_fails_the_run_and_costs_nothing(
     assert alice.balance() == {"daily": 50, "pack": 0, "held": 0}
 
 
+BROKEN_OFF = '{"sources": [1], "answer": "Thirty days'
 BROKEN = {
-    "no JSON": Call("generate_response", '{"sources": [1], "answer": "Thirty days'),
+    "no JSON": Call("generate_response", BROKEN_OFF),
     "no answer": Call("generate_response", {"sources": [1]}),
     "nothing": Call("generate_response", {"sources": [1], "answer": " "}),
     "a wrong type": Call("generate_response", {"sources": [1], "answer": "Thirty.", "confidence_score": "high"}),
@@ -335,6 +353,36 @@ def test_reasoning_is_told_and_comes_before_the_answer(alice: Visitor, anthropic
     frames = alice.events(QUESTION, mode="grounded")
     assert "".join(frame.data["text"] for frame in of_type(frames, "reasoning_chunk")) == "Which passage is it?"
     assert ended(frames)["text"] == WORDS
+
+
+def test_a_model_that_cannot_be_forced_is_told_what_it_forgot(unforced: str, anthropic_fake: AnthropicFake) -> None:
+    counts = [calls(Call("calculator", {"expression": f"{n} + {n}"})) for n in range(6)]
+    anthropic_fake.script(says("Thirty."), calls(SEARCH), *counts, says("Thirty."), calls(respond()))
+    with nothing_breaks(), by_key(unforced) as bob:
+        handbook(bob.person)
+        end = ended(bob.events(QUESTION, mode="grounded"))
+    assert (end["text"], end["receipt"]["turns"]) == (WORDS, 10)
+    assert choices(anthropic_fake) == ["auto"] * 10
+    assert "Expected tool: knowledge_base_search" in sent(anthropic_fake)[1]
+    assert [tool["name"] for tool in anthropic_fake.requests()[-1]["body"]["tools"]] == ["generate_response"]
+
+
+def test_a_log_that_was_made_short_holds_the_same_answer(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
+    anthropic_fake.script(calls(SEARCH), calls(Call("generate_response", BROKEN_OFF)), calls(respond()))
+    end = ended(alice.events(QUESTION, mode="grounded"))
+    run_id = end["receipt"]["run_id"]
+    Run.objects.filter(run_id=run_id).update(ended_at=timezone.now() - timedelta(days=2))
+    compact_logs()
+    started, chunk, last = logged(run_id)
+    assert (started.type, chunk.data["text"], last.data) == ("run_started", WORDS, end)
+
+
+def test_a_temporary_answer_has_its_confidence_and_leaves_none(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
+    anthropic_fake.script(calls(SEARCH), calls(respond(confidence_score=0.6)))
+    answer = alice.answer(QUESTION, mode="grounded", temporary=True)
+    thread = alice.get(f"/api/conversations/{answer['conversation_id']}").json()
+    assert thread["messages"][0]["confidence"] == 0.6
+    assert Run.objects.get(person=alice.person).confidence is None
 
 
 def test_without_other_tools_its_two_are_still_there(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
