@@ -13,6 +13,7 @@ from chat.partial_json import Growth, PartialObject, Whole
 from chat.sources import Citing, Source, Sources
 from chat.tools.base import Tool
 from chat.tools.executor import CallDone, Toolbox
+from chat.tools.generate_response import MOST_SOURCES
 from chat.tools.refusals import Refused
 from chat.tools.showing import clean
 from chat.tools.validator import Valid, validate
@@ -86,7 +87,7 @@ class Answering:
             return
         for found in self._reader.feed(piece):
             match found:
-                case Whole(name, list() as named) if name == SOURCES:
+                case Whole(name, list() as named) if name == SOURCES and len(named) <= MOST_SOURCES:
                     yield from self._admit(named)
                 case Growth(words):
                     self._written += words

@@ -73,6 +73,11 @@ class Duties:
         self._debts: dict[str, None] = {}
         self._asked_again: set[str] = set()
 
+    @property
+    def owed(self) -> str:
+        """What a run that has no turn left did not come to."""
+        return self._opening or self._closing or ""
+
     def orders(self, *, is_last: bool, is_spent: bool) -> Orders:
         """What holds for the next turn. Raises DutyMissed when what is owed can no longer be done."""
         if self._opening is not None:

@@ -109,7 +109,7 @@ async def run_loop(
             return
         fold_results(transcript.messages, since=since)
         settled = len(transcript.messages)
-    raise DutyMissed(MISSING, tool=profile.closing_tool or profile.opening_tool or "")
+    raise DutyMissed(MISSING, tool=duties.owed)
 
 
 def _answering(orders: Orders, toolbox: Toolbox, check: SourceCheck, turn: int) -> Answering | None:

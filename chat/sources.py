@@ -77,7 +77,7 @@ class Sources:
             case str():
                 return self._called(reference)
             case Mapping():
-                parts = [reference[name] for name in _NAMES if name in reference]
+                parts = [part for name in _NAMES if isinstance(part := reference.get(name), str | int)]
                 return next((found for part in parts if (found := self.meant(part)) is not None), None)
         return None
 

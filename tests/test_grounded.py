@@ -392,7 +392,15 @@ def test_without_other_tools_its_two_are_still_there(alice: Visitor, anthropic_f
     assert offered == ["generate_response", "knowledge_base_search"]
 
 
-def test_a_model_that_follows_what_it_is_forced_to_answers(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
-    end = ended(alice.events("How much leave do I have?", mode="grounded"))
-    assert end["text"]
+def test_a_model_that_nobody_scripted_answers_from_what_it_found(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
+    end = ended(alice.events("How many days of leave a year?", mode="grounded"))
+    assert end["text"].endswith(" [1]")
+    assert end["confidence"] == 0.9
     assert [tool["name"] for tool in end["receipt"]["tools"]] == ["knowledge_base_search", "generate_response"]
+
+
+def test_a_search_that_is_never_asked_rightly_ends_the_run(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
+    anthropic_fake.script(calls(Call("knowledge_base_search", {"words": "leave"})), forever=True)
+    error = alice.refused(QUESTION, status=502, mode="grounded")
+    assert (error["code"], error["tool"]) == ("mandatory_tool_missing", "knowledge_base_search")
+    assert error["receipt"]["turns"] == 10

@@ -9,6 +9,7 @@ from typing import Any
 
 from chat.tools.base import ToolContext, ToolFailure, ToolOutput
 
+MOST_SOURCES = 100
 _SOURCE = {
     "anyOf": [
         {"type": "integer", "description": "The number of a passage."},
@@ -36,7 +37,7 @@ class GenerateResponse:
                 "sources": {
                     "type": "array",
                     "items": _SOURCE,
-                    "maxItems": 100,
+                    "maxItems": MOST_SOURCES,
                     "description": "The numbers of the passages the answer rests on, such as [1, 4].",
                 },
                 "confidence_score": {
@@ -83,7 +84,7 @@ class GenerateResponse:
 def confidence_in(arguments: Mapping[str, Any]) -> float | None:
     """The model's confidence in its answer, from 0 to 1, or None when it gave none."""
     given = arguments.get("confidence_score")
-    return None if given is None else min(1.0, max(0.0, float(given)))
+    return None if given is None else float(min(1, max(0, given)))
 
 
 TOOL = GenerateResponse()

@@ -9,6 +9,7 @@ from tests.fakes.anthropic_script import Call, Turn, calls, says, spoken
 
 NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?"
 SUM = re.compile(rf"{NUMBER}\s*%\s*of\s*{NUMBER}|\(?{NUMBER}\)?(?:\s*[-+*/×÷^]\s*\(?{NUMBER}\)?)+")
+PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>\n(?:#[^\n]*\n+)*([^\n]+)')
 MARK = re.compile(r"^\[ID:[^\]]*\] ")
 LENGTH = re.compile(r"\b(\d{1,4})\s+(?:words|lines|numbers)\b|\bcount to (\d{1,4})\b", re.IGNORECASE)
 
@@ -20,6 +21,8 @@ def sensible(body: dict[str, Any], *, each_ms: float) -> Turn:
     may_call = (body.get("tool_choice") or {}).get("type") != "none"
     question = _question(messages)
     results = _results(messages)
+    if "generate_response" in tools and may_call and results:
+        return answered(messages)
     if results:
         return says(" ".join(_sentence(asked, result) for asked, result in results), each_ms=each_ms)
     sums = [found.group().strip() for found in SUM.finditer(question)]
@@ -46,8 +49,23 @@ def rewritten(messages: list[dict[str, Any]]) -> Turn:
     return calls(Call("write_query", {"query": found[1] if found else "nothing", "words": []}))
 
 
-def forced(name: str, tools: list[dict[str, Any]]) -> Turn:
+def answered(messages: list[dict[str, Any]]) -> Turn:
+    """An answer through the response tool: the first line of the first passage that was found, with its source."""
+    passage = PASSAGE.search(" ".join(result for _, result in _results(messages)))
+    if passage is None:
+        return calls(
+            Call("generate_response", {"sources": [], "confidence_score": 0.1, "answer": "Nothing was found."})
+        )
+    words = {"confidence_score": 0.9, "answer": f"{passage[2]} [{passage[1]}]"}
+    return calls(Call("generate_response", {"sources": [int(passage[1])], **words}))
+
+
+def forced(name: str, tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> Turn:
     """A call of the tool the request demands, with arguments its schema takes."""
+    if name == "generate_response":
+        return answered(messages)
+    if name == "knowledge_base_search":
+        return calls(Call(name, {"query": _question(messages)[:500]}))
     schema = next(tool["input_schema"] for tool in tools if tool["name"] == name)
     wanted = schema.get("required", ())
     return calls(Call(name, {key: _example(schema.get("properties", {}).get(key, {})) for key in wanted}))

@@ -65,7 +65,7 @@ class Vendor:
         messages, tools = body["messages"], body.get("tools") or []
         choice = body.get("tool_choice") or {}
         if choice.get("type") == "tool":
-            return anthropic_model.forced(choice["name"], tools)
+            return anthropic_model.forced(choice["name"], tools, messages)
         callable_tools = [] if choice.get("type") == "none" else tools
         return planned(messages, callable_tools) or anthropic_model.sensible(body, each_ms=self.each_ms)
 
