@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chat.events import ContentChunk, ContentReplaced, StatusUpdate, ToolCallStart
@@ -16,7 +16,7 @@ from chat.tools.executor import CallDone, Toolbox
 from chat.tools.generate_response import MOST_SOURCES
 from chat.tools.refusals import Refused
 from chat.tools.showing import clean
-from chat.tools.validator import Valid, validate
+from chat.tools.validator import HIDDEN, Valid, validate
 
 SOURCES, ANSWER = "sources", "answer"
 AGAIN = "the answer could not be used as it came"
@@ -62,7 +62,7 @@ class Answering:
     may_send_back: bool
     refusal: Refused | None = None
     is_sent_back: bool = False
-    arguments: dict[str, Any] = field(default_factory=dict)
+    call: ToolCall | None = None
     _reader: PartialObject = field(default_factory=lambda: PartialObject(grows=ANSWER))
     _call_id: str = ""
     _is_late: bool = False
@@ -103,32 +103,31 @@ class Answering:
 
     def conclude(self, call: ToolCall) -> Iterator[Said]:
         """The call is whole: say what is still unsaid, or, with a `refusal`, take back what was said."""
-        self._call_id = call.id
-        match validate(call, {self.tool.name: self.tool}):
+        self._call_id, self.call = call.id, _plain(call)
+        match validate(self.call, {self.tool.name: self.tool}):
             case Refused() as refusal:
                 self.refusal = self.refusal or refusal
             case Valid(arguments=arguments):
-                yield from self._complete(arguments)
+                yield from self._complete(arguments[SOURCES], str((call.arguments or {})[ANSWER]))
         if self.refusal is None and not self._shown.strip():
             self.refusal = Refused("answer is empty.", "Write the answer in words.")
         if self.refusal is not None:
             yield from self._take_back()
 
-    def _complete(self, arguments: dict[str, Any]) -> Iterator[Said]:
-        self.arguments = arguments
+    def _complete(self, named: list[Any], whole: str) -> Iterator[Said]:
         if self._citing is None and self.refusal is None:
-            yield from self._admit(arguments[SOURCES])
+            yield from self._admit(named)
         if self.refusal is not None or self._citing is None:
             return
-        whole = arguments[ANSWER]
         if not whole.startswith(self._written):
             yield from self._take_back()
             self._start_over()
         yield from self._say(whole[len(self._written) :])
         yield from self._show(self._citing.feed(self._unmarking.rest()) + self._citing.rest())
         if left_out := self.check.sources.left_out:
-            named = "A source" if left_out == 1 else f"{left_out} sources"
-            yield StatusUpdate("sources", f"{named} the answer named could not be found and was left out.")
+            told = "A source the answer named" if left_out == 1 else f"{left_out} sources the answer named"
+            lost = "was" if left_out == 1 else "were"
+            yield StatusUpdate("sources", f"{told} could not be found and {lost} left out.")
 
     def _admit(self, named: list[Any]) -> Iterator[Said]:
         """Check the sources; words that waited for them are said."""
@@ -160,3 +159,12 @@ class Answering:
         sources = self.check.sources
         self._citing = Citing(sources, named=sources.cited[: sources.named])
         self._unmarking, self._written = Unmarking(), ""
+
+
+def _plain(call: ToolCall) -> ToolCall:
+    """The call as a tool takes it: what its words may hold is for those who show them to say."""
+    arguments = call.arguments or {}
+    words = arguments.get(ANSWER)
+    if not isinstance(words, str):
+        return call
+    return replace(call, arguments={**arguments, ANSWER: HIDDEN.sub("", words)})

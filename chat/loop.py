@@ -171,11 +171,12 @@ class _Acting:
         if refusal is not None and not answering.is_sent_back:
             self.duties.note_refused(orders, refusal)
         barred = {} if refusal is None else {other.id: refusal for other in calls}
-        async with aclosing(self._run((call,) if refusal is None else calls, barred)) as steps:
+        given = answering.call or call
+        async with aclosing(self._run((given,) if refusal is None else calls, barred)) as steps:
             async for step in steps:
                 yield step
         if refusal is None:
-            yield Closed(confidence_in(answering.arguments))
+            yield Closed(confidence_in(given.arguments or {}))
             self.is_over = True
 
     async def _run(self, calls: Sequence[ToolCall], barred: Mapping[str, Refused]) -> AsyncGenerator[Happening]:

@@ -120,6 +120,12 @@ def test_words_arrive_while_the_model_writes_them_however_its_stream_is_cut(
     assert end["text"] == last_turn(frames) == answer.replace("[1]", "[x]").replace("[2]", "[1]").replace("[x]", "[2]")
 
 
+def test_an_answer_may_hold_marks_of_direction(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
+    words = "It is called \u2067שלום\u2069 there [1]."
+    anthropic_fake.script(calls(SEARCH), calls(respond(words, [1])))
+    assert ended(alice.events(QUESTION, mode="grounded"))["text"] == words
+
+
 def test_an_answer_is_shown_before_it_is_whole(alice: Visitor, anthropic_fake: AnthropicFake) -> None:
     slow = replace(respond("word " * 40, [1]), pieces=40)
     anthropic_fake.script(calls(SEARCH), calls(slow, each_ms=20))

@@ -18,7 +18,7 @@ from chat.tools.schemas import Unchecked, errors_in
 MAX_ARGUMENT_CHARACTERS = 100_000
 MAX_DEPTH = 20
 # Control characters, and those that turn the direction of what stands beside them: a text must be what it looks like.
-_HIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+HIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def _too_much(arguments: dict[str, Any]) -> Refused | None:
 
 def _hidden(arguments: dict[str, Any]) -> Refused | None:
     for path, value in _leaves(arguments, ()):
-        if any(isinstance(text, str) and _HIDDEN.search(text) for text in (*path, value)):
-            plain = tuple(_HIDDEN.sub("", part) if isinstance(part, str) else part for part in path)
+        if any(isinstance(text, str) and HIDDEN.search(text) for text in (*path, value)):
+            plain = tuple(HIDDEN.sub("", part) if isinstance(part, str) else part for part in path)
             return refused_field(plain, "contains control characters", "Send {field} as plain text.")
     return None
 
