@@ -167,17 +167,16 @@ class _Acting:
     ) -> AsyncGenerator[Happening]:
         for said in answering.conclude(call):
             yield said
-        refusal = answering.refusal
-        if refusal is not None and not answering.is_sent_back:
-            self.duties.note_refused(orders, refusal)
+        refusal, given = answering.refusal, answering.call or call
         barred = {} if refusal is None else {other.id: refusal for other in calls}
-        given = answering.call or call
         async with aclosing(self._run((given,) if refusal is None else calls, barred)) as steps:
             async for step in steps:
                 yield step
         if refusal is None:
             yield Closed(confidence_in(given.arguments or {}))
             self.is_over = True
+        elif not answering.is_sent_back:
+            self.duties.note_refused(orders, refusal)
 
     async def _run(self, calls: Sequence[ToolCall], barred: Mapping[str, Refused]) -> AsyncGenerator[Happening]:
         async with aclosing(self.toolbox.run(calls, barred=barred)) as steps:

@@ -288,6 +288,8 @@ def test_a_response_that_fails_twice_fails_the_run_and_costs_nothing(
     assert run["code"] == "response_tool_failed"
     assert run["receipt"]["credits"] == 0
     assert alice.run(run["run_id"])["text"] == ""
+    frames = logged(run["run_id"])
+    assert len(of_type(frames, "tool_call_start")) == len(of_type(frames, "tool_call_result")) == 3
     assert alice.balance() == {"daily": 50, "pack": 0, "held": 0}
 
 
