@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from chat.compaction import compact_logs
 from chat.models import Run
-from chat.wiring import Runtime, choose_route
+from chat.profiles import PROFILES
+from chat.wiring import Runtime, choose_routes
 from klerai.database import in_database
 from retrieval.models import Document
 from tests.credit_people import with_packs
@@ -42,7 +43,7 @@ def unforced(database: object, anthropic_server: AnthropicFake) -> Iterator[str]
     """A server whose model cannot be made to use a tool."""
 
     async def start() -> Runtime:
-        route = await in_database(choose_route)
+        route, _ = await in_database(choose_routes, PROFILES)
         card = replace(route.card, honours_forced_tool=False)
         return await Runtime.start(route=replace(route, card=card, spares=()))
 
