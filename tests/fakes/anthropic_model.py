@@ -10,6 +10,7 @@ from tests.fakes.anthropic_script import Call, Turn, calls, says, spoken
 NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?"
 SUM = re.compile(rf"{NUMBER}\s*%\s*of\s*{NUMBER}|\(?{NUMBER}\)?(?:\s*[-+*/×÷^]\s*\(?{NUMBER}\)?)+")
 PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>\n(?:#[^\n]*\n+)*([^\n]+)')
+BESIDE = re.compile(r"<(passage|correction)\b.*?</\1>|^Found in the person's documents\..*?$", re.DOTALL | re.MULTILINE)
 MARK = re.compile(r"^\[ID:[^\]]*\] ")
 LENGTH = re.compile(r"\b(\d{1,4})\s+(?:words|lines|numbers)\b|\bcount to (\d{1,4})\b", re.IGNORECASE)
 
@@ -21,8 +22,8 @@ def sensible(body: dict[str, Any], *, each_ms: float) -> Turn:
     may_call = (body.get("tool_choice") or {}).get("type") != "none"
     question = _question(messages)
     results = _results(messages)
-    if "generate_response" in tools and may_call and results:
-        return answered(messages)
+    if "generate_response" in tools and may_call:
+        return answered(messages) if results else forced("knowledge_base_search", body["tools"], messages)
     if results:
         return says(" ".join(_sentence(asked, result) for asked, result in results), each_ms=each_ms)
     sums = [found.group().strip() for found in SUM.finditer(question)]
@@ -84,7 +85,8 @@ def _question(messages: list[dict[str, Any]]) -> str:
 
 
 def _said(message: dict[str, Any]) -> str:
-    return spoken(message).strip() if message["role"] == "user" else ""
+    """A person's own words, without what stands beside them."""
+    return BESIDE.sub("", spoken(message)).strip() if message["role"] == "user" else ""
 
 
 def _results(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
