@@ -28,6 +28,7 @@ NAME = "offline"
 WORDS_A_PIECE = 2
 CHARACTERS_A_TOKEN = 4
 MOST_WORDS = 5_000
+MOST_CONFIDENT = 0.8  # sentences with the question's words need not answer it
 CALCULATOR = "calculator"
 WEATHER = "get_weather"
 SEARCHES = ("knowledge_base_search", "rag_search")
@@ -110,7 +111,7 @@ class Offline:
         numbers = [int(number) for number in dict.fromkeys(_NUMBER.findall(text))]
         head: dict[str, object] = {"sources": numbers}
         if numbers:
-            head["confidence_score"] = share_told(asked.question, text)
+            head["confidence_score"] = min(share_told(asked.question, text), MOST_CONFIDENT)
         (call,) = _calls(Wish(((str(request.spoken_tool), {**head, "answer": text}),)), request)
         yield ToolCallDetected(call.id, call.name)
         yield ArgumentsPiece(call.id, f'{json.dumps(head)[:-1]}, "answer": "')
