@@ -6,7 +6,8 @@ ChatError
 ├── DutyMissed          the model did not do what its mode demands, though it was asked again
 ├── Refusal             a question that is not taken, with the contract's code and status
 │   └── TemporaryGone   … because what it follows was in the memory of a process that is gone
-└── LeaseLost           another process ended this run; whatever this one still says is void
+├── LeaseLost           another process ended this run; whatever this one still says is void
+└── StaffStay           staff do not delete their own account
 """
 
 from __future__ import annotations
@@ -86,3 +87,7 @@ class TemporaryGone(Refusal):
 
 class LeaseLost(ChatError):
     """The fence of a run did not open: it was ended elsewhere."""
+
+
+class StaffStay(ChatError):
+    """Staff do not delete their own account: the log of what they did hangs on it. Another takes their role first."""

@@ -7,6 +7,8 @@ from django.urls import path
 from chat.views import (
     billing_pages,
     citations,
+    departure_pages,
+    export_pages,
     knowledge_pages,
     pages,
     portal_page,
@@ -34,6 +36,8 @@ urlpatterns = [
     path("settings/time-zone/", settings_pages.save_time_zone, name="save-time-zone"),
     path("settings/theme/", settings_pages.save_theme, name="theme"),
     *servers_pages.urlpatterns,
+    *export_pages.urlpatterns,
+    *departure_pages.urlpatterns,
     path("settings/keys/", settings_pages.make_key, name="make-key"),
     path("settings/keys/<uuid:key_id>/revoke/", settings_pages.revoke_key, name="revoke-key"),
 ]

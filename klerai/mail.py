@@ -6,6 +6,8 @@ import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email import policy
+from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import Any, assert_never
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -96,6 +98,17 @@ def deliver(message: EmailMessage, settings: MailSettings, *, id: UUID) -> None:
             require_delivery(settings)
         case _:
             assert_never(settings)
+
+
+def forget_delivered(address: str, settings: MailSettings) -> None:
+    """Where mail is delivered into a folder, delete what lies there for the address."""
+    if not isinstance(settings, Folder):
+        return
+    for file in settings.path.glob("*.eml"):
+        with file.open("rb") as source:
+            headers = BytesHeaderParser(policy=policy.default).parse(source)
+        if address in {to.addr_spec.lower() for to in getattr(headers["To"], "addresses", ())}:
+            file.unlink(missing_ok=True)
 
 
 def _smtp(parts: SplitResult, port: int | None) -> Smtp:

@@ -23,7 +23,10 @@ from retrieval.embedders.choosing import warm
 GRACE_SECONDS = 30
 _LAST_WORDS_SECONDS = 5  # for viewers to be sent the end of a run that the drain ended
 WORKER_CONCURRENCY = 4
-SLOW_QUEUES = {"ingestion": 2}  # jobs of half a minute: so many at a time, and never in the way of the others
+SLOW_QUEUES = {
+    "ingestion": 2,
+    "exports": 1,
+}  # jobs of half a minute: so many at a time, and never in the way of the others
 STALLED_SECONDS = 20  # without a word from its worker, a job is taken to be nobody's
 _HEARTBEAT_SECONDS = 5.0
 _RESTART_SECONDS = 1.0

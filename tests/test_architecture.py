@@ -26,6 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.stopping",
         "chat.invariants",
         "chat.compaction",
+        "chat.export",
+        "chat.departure",
     ),
     ("chat.wiring",),
     ("chat.runner", "chat.follow_up", "chat.sweeper", "chat.mcp"),
@@ -81,12 +83,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.mcp"}
 FACES = {
     "billing": {
-        *("credits", "pricing", "plans", "audit", "errors", "shop"),
+        *("credits", "pricing", "plans", "audit", "errors", "shop", "closing", "records"),
         *("stripe_settings", "webhook", "local_pages"),
     },
     "retrieval": {
         *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
-        *("bases", "contents", "extracts", "emphasis", "web_results"),
+        *("bases", "contents", "extracts", "emphasis", "web_results", "belongings"),
     },
 }
 PURE = (

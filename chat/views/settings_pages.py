@@ -22,6 +22,7 @@ from billing.pricing import BASE
 from chat.models import GitHubToken
 from chat.views.frame import framed, person_of
 from klerai.accounts.email_change import pending_change
+from klerai.accounts.exports import export_of
 from klerai.accounts.keys import create_key
 from klerai.accounts.models import ApiKey, Person
 from klerai.accounts.second_factor import second_factor_of
@@ -126,6 +127,7 @@ def settings_page(request: HttpRequest, *, errors: dict[str, str] | None = None,
         "email_change": pending_change(person),
         "second_factor": second_factor_of(person),
         "sessions": sessions_of(person, request),
+        "export": export_of(person),
         "github": GitHubToken.objects.filter(person=person).first(),
     }
     response = framed(request, "settings/settings.html", context)

@@ -1,8 +1,12 @@
-"""Why a door stays shut.
+"""What accounts refuse.
 
-AccessRefused
-├── Unauthenticated    nobody, or a login that is no longer good
-└── Forbidden          somebody, but not like this
+AccessRefused              why a door stays shut
+├── Unauthenticated        nobody, or a login that is no longer good
+└── Forbidden              somebody, but not like this
+ExportError
+├── ExportUnderWay
+├── ExportGone
+└── ExportTooLarge
 """
 
 from __future__ import annotations
@@ -22,3 +26,23 @@ class Forbidden(AccessRefused):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class ExportError(Exception):
+    """An export cannot be asked for, or not be finished."""
+
+
+class ExportUnderWay(ExportError):
+    """One is being made; a person has one at a time."""
+
+
+class ExportGone(ExportError):
+    """Its person has left, or another attempt makes it by now."""
+
+
+class ExportTooLarge(ExportError):
+    """The file would pass `most_bytes`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"An export has at most {most_bytes:,} bytes.")
+        self.most_bytes = most_bytes

@@ -13,6 +13,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 
+from klerai.accounts.export_rows import Export as Export
+from klerai.accounts.export_rows import ExportPiece as ExportPiece
+
 
 def check_time_zone(name: str) -> None:
     if name not in zoneinfo.available_timezones():

@@ -65,6 +65,11 @@ def forget_unused() -> int:
     return CachedVector.objects.filter(used_at__lt=timezone.now() - KEPT).delete()[0]
 
 
+def forget_texts(texts: Iterable[str]) -> None:
+    """Delete the vectors of these texts, by whichever embedder."""
+    CachedVector.objects.filter(sha256__in={_digest(text) for text in texts}).delete()
+
+
 def _digest(text: str) -> str:
     return sha256(embeddable(text).encode()).hexdigest()
 

@@ -59,6 +59,7 @@ export function openMenu({ page, onChange, refuse }) {
   });
   function show() {
     more.querySelector("[data-memory]").href = `/chat/${page.dataset.conversationId}/memory/`;
+    for (const link of more.querySelectorAll("[data-export]")) link.href = `/chat/${page.dataset.conversationId}/export.${link.dataset.export}`;
     menu.hidden = false;
   }
 

@@ -217,7 +217,7 @@ def test_a_conversation_is_renamed_pinned_and_deleted(visit: OpenVisit) -> None:
     there.open("/")
     there.ask(SUM)
     there.wait_for_end()
-    more = there.page.get_by_role("button", name="More: memory, rename, pin, delete")
+    more = there.page.get_by_role("button", name="More: memory, rename, pin, export, delete")
     more.click()
     there.page.get_by_role("button", name="Rename", exact=True).click()
     there.page.get_by_label("Title").fill("Percentages")
