@@ -16,3 +16,26 @@ class OutgoingMail(models.Model):
 
     def __str__(self) -> str:
         return f"mail {self.id}"
+
+
+class LegalPage(models.Model):
+    """A page in the operator's own words, as Markdown. Without a text the draft that comes with the product shows."""
+
+    class Slug(models.TextChoices):
+        TERMS = "terms", "Terms"
+        PRIVACY = "privacy", "Privacy"
+        REFUNDS = "refunds", "Refunds"
+        CONTACT = "contact", "Contact"
+
+    slug = models.CharField(primary_key=True, max_length=7, choices=Slug.choices)
+    text = models.TextField(
+        blank=True,
+        max_length=100_000,
+        help_text="Markdown. {vendors} becomes the list of who is sent what, {contact} the address mail comes from, "
+        "{site} the name of this server, {terms_page} and so on the addresses of the pages. "
+        "Leave it empty to show the draft.",
+    )
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.get_slug_display()

@@ -22,7 +22,7 @@ from chat.views import (
     runs,
 )
 from chat.views.query_schema import WithQuery
-from klerai import error_pages, health, local_mail, setup_page
+from klerai import error_pages, health, legal_pages, local_mail, setup_page
 
 urlpatterns = [
     *urls_pages.urlpatterns,
@@ -34,6 +34,7 @@ urlpatterns = [
     *catalogue.urlpatterns,
     *billing.urlpatterns,
     *webhook.urlpatterns,
+    *legal_pages.urlpatterns,
     *knowledge_bases.urlpatterns,
     *documents.urlpatterns,
     *knowledge_search.urlpatterns,

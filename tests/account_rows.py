@@ -178,4 +178,6 @@ def _buy(person: Person) -> None:
         state=StripeEvent.State.APPLIED,
     )
     content = {"email": person.email}
-    LocalObject.objects.create(id=f"cs_{uuid.uuid4().hex}", kind="session", customer_id=customer.stripe_id, content=content)
+    LocalObject.objects.create(
+        id=f"cs_{uuid.uuid4().hex}", kind="session", customer_id=customer.stripe_id, content=content
+    )

@@ -16,6 +16,8 @@ MOST_LINES = 300
 # From the top down. A module may import from lower layers and, unless its layer keeps siblings apart, its own.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("klerai.urls", "klerai.asgi", "klerai.serving", "klerai.settings", "klerai.management", "klerai.setup_page"),
+    ("klerai.legal_pages",),
+    ("klerai.recipients",),
     ("chat.routing", "chat.urls_pages"),
     ("chat.consumers", "chat.views", "chat.management", "chat.admin", "chat.tasks", "chat.terminal"),
     (
