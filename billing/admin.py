@@ -2,70 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from billing import credits
+from billing import sales_admin as sales_admin  # registers what is sold
 from billing.forms import GrantForm
 from billing.models import Account, Entry, Transaction
+from billing.person_admin import OfPerson, ReadOnly
 from klerai.accounts.models import Person
-
-
-class ReadOnly:
-    """Nobody adds, changes or deletes here, superusers included."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-class OfPerson(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # the models differ, not what is done with them
-    """Rows that name a person by id, found and shown by e-mail address."""
-
-    search_fields = ("person_id",)
-    search_help_text = "A person's e-mail address, part of it, or their id."
-    show_full_result_count = False
-    change_list_template = "admin/billing/change_list.html"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        email = Person.objects.filter(pk=OuterRef("person_id")).values("email")[:1]
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(email=Subquery(email))
-        return rows
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        found = Q(person_id__in=Person.objects.filter(email__icontains=term).values("pk"))
-        person_id = _uuid(term)
-        return queryset.filter(found | Q(person_id=person_id) if person_id else found), False
-
-    @admin.display(description="person", ordering="email")
-    def person(self, row: Any) -> str:
-        return row.email or f"{row.person_id} (deleted)"
 
 
 @admin.register(Account)
 class AccountAdmin(OfPerson):
-    list_display = ("person", "kind", "bucket", "balance", "day", "blocked_at")
+    list_display = ("person", "kind", "bucket", "balance", "day", "blocked_at", "ledger", "payments")
     list_filter = ("kind", "bucket", ("blocked_at", admin.EmptyFieldListFilter))
     ordering = ("person_id", "kind", "bucket")
 
@@ -121,14 +79,7 @@ class EntryInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]  # D
 
 @admin.register(Transaction)
 class TransactionAdmin(OfPerson):
-    list_display = ("created_at", "person", "kind", "run_id", "reason", "daily_after", "pack_after")
+    list_display = ("created_at", "person", "kind", "run_id", "reason", "daily_after", "pack_after", "payments")
     list_filter = ("kind",)
     ordering = ("-number",)
     inlines = (EntryInline,)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

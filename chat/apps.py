@@ -7,4 +7,6 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat import stopping  # noqa: F401  listens; models exist only now
+
         self.vault = Vault()

@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from chat.models import Run
 from klerai.accounts.models import ApiKey, Person
-from tests.people import PASSWORD, key_text, make_alice, make_person, sign_in
+from tests.account_rows import make_belongings
+from tests.people import PASSWORD, bearer, key_text, make_alice, make_charlie, make_person, sign_in
 
 PAGES = [
     "/admin/",
@@ -110,8 +112,8 @@ def test_nothing_can_be_added_changed_or_deleted_by_form(boss: Client) -> None:
     assert (same.email, same.is_staff) == (alice.email, False)
 
 
-def act(boss: Client, model: str, action: str, *rows: object) -> str:
-    form = {"action": action, "_selected_action": [str(row) for row in rows]}
+def act(boss: Client, model: str, action: str, *rows: object, reason: str = "") -> str:
+    form = {"action": action, "_selected_action": [str(row) for row in rows], "reason": reason}
     return boss.post(f"/admin/accounts/{model}/", form, follow=True).content.decode()
 
 
@@ -120,11 +122,26 @@ def test_suspending_refuses_from_the_next_request_and_never_oneself(boss: Client
     browser = sign_in(alice)
     myself = boss.session["_auth_user_id"]
     assert browser.get("/accounts/password/change/").status_code == 200
-    assert "People suspended: 1." in act(boss, "person", "suspend", alice.pk, myself)
+    assert "say why" in act(boss, "person", "suspend", alice.pk)
+    assert browser.get("/accounts/password/change/").status_code == 200
+    assert "People suspended: 1." in act(boss, "person", "suspend", alice.pk, myself, reason="Sells keys")
     assert browser.get("/accounts/password/change/").status_code == 302
     assert boss.get("/admin/").status_code == 200
     assert "People reinstated: 1." in act(boss, "person", "reinstate", alice.pk)
     assert Person.objects.get(pk=alice.pk).is_active
+    history = boss.get(f"/admin/accounts/person/{alice.pk}/history/").content.decode()
+    assert "Suspended: Sells keys" in history
+    assert "Reinstated" in history
+
+
+def test_what_runs_for_somebody_stops_when_they_are_suspended_and_their_key_is_refused(boss: Client) -> None:
+    alice, charlie = make_alice(), make_charlie()
+    hers, his = make_belongings(alice), make_belongings(charlie)
+    act(boss, "person", "suspend", alice.pk, reason="Sells keys")
+    assert Run.objects.get(pk=hers.live.pk).stop_requested_at is not None
+    assert Run.objects.get(pk=his.live.pk).stop_requested_at is None
+    assert Client().get("/api/conversations", headers=bearer(hers.key_text)).status_code == 401
+    assert Client().get("/api/conversations", headers=bearer(his.key_text)).status_code == 200
 
 
 def test_revoking_a_key_in_the_admin(boss: Client) -> None:

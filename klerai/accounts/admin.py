@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from klerai.accounts import suspension
 from klerai.accounts.models import ApiKey, Person
 from klerai.accounts.second_factor import remove_second_factor
 from klerai.admin_site import ReadOnlyAdmin
@@ -19,6 +24,10 @@ logger = structlog.get_logger(__name__)
 
 for _model in (EmailAddress, Authenticator, UserSession, Group):
     admin.site.unregister(_model)
+
+
+class ReasonForm(ActionForm):
+    reason = forms.CharField(required=False, max_length=500, label="Reason:")
 
 
 @admin.register(Person)
@@ -42,6 +51,7 @@ class PersonAdmin(ReadOnlyAdmin):
         "last_login",
     )
     actions = ("suspend", "reinstate", "remove_second_factor")
+    action_form = ReasonForm
 
     @admin.display(boolean=True, description="verified")
     def is_verified(self, person: Person) -> bool:
@@ -50,12 +60,26 @@ class PersonAdmin(ReadOnlyAdmin):
     @admin.action(description="Suspend: refused from the next request on", permissions=["suspend"])
     def suspend(self, request: HttpRequest, people: QuerySet[Person]) -> None:
         """Never the one who presses it: they could not undo it."""
-        count = people.exclude(email=request.user.get_username()).update(is_active=False)
-        self.message_user(request, f"People suspended: {count}.")
+        reason = request.POST.get("reason", "").strip()
+        if not reason:
+            self.message_user(request, "Nobody was suspended: say why beside the action.", messages.ERROR)
+            return
+        suspended = suspension.suspend(people.exclude(email=request.user.get_username()))
+        self._log(request, suspended, f"Suspended: {reason}")
+        self.message_user(request, f"People suspended: {len(suspended)}.")
 
     @admin.action(description="Reinstate", permissions=["suspend"])
     def reinstate(self, request: HttpRequest, people: QuerySet[Person]) -> None:
-        self.message_user(request, f"People reinstated: {people.update(is_active=True)}.")
+        reason = request.POST.get("reason", "").strip()
+        reinstated = suspension.reinstate(people)
+        self._log(request, reinstated, f"Reinstated: {reason}" if reason else "Reinstated")
+        self.message_user(request, f"People reinstated: {len(reinstated)}.")
+
+    def _log(self, request: HttpRequest, people: Sequence[Person], words: str) -> None:
+        """The reason stands in the person's history in the admin, and who gave it; the log has ids alone."""
+        for person in people:
+            self.log_change(request, person, words)
+            logger.warning("person_changed", person=str(person.pk), by=str(request.user.pk))
 
     @admin.action(description="Remove the second factor: the password alone signs in", permissions=["suspend"])
     def remove_second_factor(self, request: HttpRequest, people: QuerySet[Person]) -> None:
