@@ -37,7 +37,7 @@ class OfPerson(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # the mod
         "A person's e-mail address or id, or an id of a run, order, payment, refund, subscription or customer."
     )
     show_full_result_count = False
-    change_list_template = "admin/billing/change_list.html"
+    change_list_template = "admin/billing/ledger_list.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         email = Person.objects.filter(pk=OuterRef("person_id")).values("email")[:1]

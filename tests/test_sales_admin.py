@@ -79,6 +79,7 @@ def test_a_price_is_changed_by_a_new_row_and_the_past_stays(boss: Client) -> Non
     today = timezone.now().date()
     asked = {"pack": pack.pk, "plan": "", "cents": "500", "stripe_price_id": ""}
     add = "/admin/billing/price/add/"
+    assert re.search(f'<a href="{add}[^"]*" class="addlink"', text_of(boss, "/admin/billing/price/"))
     late = boss.post(add, {**asked, "starts_on": str(today - timedelta(days=1))})
     assert "what was asked for in the past stays true" in late.content.decode()
     assert boss.post(add, {**asked, "starts_on": str(today)}).status_code == 302
