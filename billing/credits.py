@@ -14,9 +14,9 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from billing import journal, statement
+from billing import allowance, journal, statement
 from billing import purse as purses
-from billing.allowance import Limit, is_open, limit_of, open_day
+from billing.allowance import Limit, is_open, open_day
 from billing.errors import (
     AccountBlocked,
     AlreadyReleased,
@@ -55,6 +55,7 @@ __all__ = [
     "release",
     "settle",
     "settlement_of",
+    "shortfall_of",
 ]
 
 MOST_PER_GRANT = 100_000
@@ -116,8 +117,15 @@ def balance_of(person: Person, *, now: datetime | None = None) -> Balance:
 
 
 def limits_of(person: Person, *, now: datetime | None = None) -> tuple[Limit, ...]:
-    """Every limit on the person's credits."""
-    return (limit_of(person, _opened(person, now=now or timezone.now())),)
+    """Every limit on the person's credits: the day's first, then the period's where the plan has one."""
+    moment = now or timezone.now()
+    return allowance.limits_of(person, _opened(person, now=moment), now=moment)
+
+
+def shortfall_of(person: Person, *, required: int, now: datetime | None = None) -> Shortfall:
+    """What to say where `required` credits are more than there are: the balance, and the limit that keeps it so low."""
+    moment = now or timezone.now()
+    return _shortfall(person, _opened(person, now=moment), required=required, now=moment)
 
 
 def hold(
@@ -146,7 +154,7 @@ def hold(
         raise AccountBlocked(person.id)
     if is_covered:
         raise ForeignRun(run_id)
-    return Shortfall(balance=purse.daily + purse.pack, required=amount, limit=limit_of(person, purse))
+    return _shortfall(person, purse, required=amount, now=moment)
 
 
 def settle(person: Person, *, run_id: uuid.UUID, lines: Sequence[Line], now: datetime | None = None) -> Settlement:
@@ -247,6 +255,11 @@ def _resolve(person: Person, *, run_id: uuid.UUID, kind: Resolution, credits: in
     if first.kind != kind:
         raise AlreadySettled(run_id) if first.kind == "settle" else AlreadyReleased(run_id)
     return _settlement(first.moves, balance_after=first.daily_after + first.pack_after)
+
+
+def _shortfall(person: Person, purse: Purse, *, required: int, now: datetime) -> Shortfall:
+    limit = allowance.binding(allowance.limits_of(person, purse, now=now))
+    return Shortfall(balance=purse.daily + purse.pack, required=required, limit=limit)
 
 
 def _balance(purse: Purse) -> Balance:

@@ -1,4 +1,4 @@
-"""The ledger's three tables. Their rules are constraints and triggers of the first migration."""
+"""The ledger's three tables, whose rules are constraints and triggers of the migrations; the other rows stand beside."""
 
 from __future__ import annotations
 
@@ -8,11 +8,28 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from billing.inbox_rows import Reconciliation as Reconciliation
+from billing.inbox_rows import StripeEvent as StripeEvent
+from billing.local_rows import LocalObject as LocalObject
+from billing.offer_rows import Pack as Pack
+from billing.offer_rows import Plan as Plan
+from billing.offer_rows import Price as Price
+from billing.stripe_rows import Order as Order
+from billing.stripe_rows import PastDueNotice as PastDueNotice
+from billing.stripe_rows import Payment as Payment
+from billing.stripe_rows import Reversal as Reversal
+from billing.stripe_rows import StripeCustomer as StripeCustomer
+from billing.stripe_rows import Subscription as Subscription
+
 MOST_PER_ENTRY = 1_000_000
 
 
 class Account(models.Model):
-    """Where credits of one person are. The ledger outlives a deleted person, so `person_id` is no foreign key."""
+    """Where credits of one person are. The ledger outlives a deleted person, so `person_id` is no foreign key.
+
+    The wallet of daily credits also says which day is open, what was granted for it, and the plan it was granted by;
+    no plan, or one that has ended, is looked at anew.
+    """
 
     class Kind(models.TextChoices):
         WALLET = "wallet"
@@ -32,6 +49,8 @@ class Account(models.Model):
     balance = models.BigIntegerField(db_default=0)
     day = models.DateField(null=True, blank=True)
     granted = models.PositiveIntegerField(db_default=0)
+    plan = models.CharField(max_length=32, blank=True, db_default="")
+    plan_until = models.DateTimeField(null=True, blank=True)
     blocked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

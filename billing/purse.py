@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Literal, get_args
+from datetime import date, datetime
+from typing import Any, Literal, get_args
 
 from django.db import connection
 
@@ -16,9 +16,10 @@ Slot = tuple[Kind, Bucket]
 Moves = Mapping[Slot, int]
 
 _READ = """
-    SELECT kind, bucket, id, balance, day, granted, blocked_at IS NOT NULL FROM billing_account WHERE person_id = %s
+    SELECT kind, bucket, id, balance, day, granted, blocked_at IS NOT NULL, plan, plan_until
+    FROM billing_account WHERE person_id = %s
 """
-_LOCK = "SELECT kind, bucket, id, amount, day, granted, is_blocked FROM billing_lock(%s, %s)"
+_LOCK = "SELECT kind, bucket, id, amount, day, granted, is_blocked, plan, plan_until FROM billing_lock(%s, %s)"
 _CREATE = """
     INSERT INTO billing_account (id, person_id, kind, bucket)
     SELECT gen_random_uuid(), %s::uuid, kind, bucket
@@ -29,7 +30,10 @@ _CREATE = """
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What stood in the accounts when they were read. `day` is the date the daily credits belong to."""
+    """What stood in the accounts when they were read. `day` is the date the daily credits belong to.
+
+    `plan` is the one they were granted by, good until `plan_until`; it is empty where that has to be looked at.
+    """
 
     person_id: uuid.UUID
     ids: Mapping[Slot, uuid.UUID]
@@ -37,6 +41,8 @@ class Purse:
     day: date
     granted: int
     is_blocked: bool
+    plan: str
+    plan_until: datetime | None
 
     @property
     def daily(self) -> int:
@@ -92,24 +98,30 @@ def lock_with_holds(person_id: uuid.UUID, *, run_id: uuid.UUID | None) -> tuple[
     return _purse(person_id, [row for row in rows if row[0] != "hold"]), shares
 
 
-def mark_day(purse: Purse, *, day: date, granted: int) -> Purse:
-    """Remember the day that is open and what the plan gave for it."""
+def mark_day(purse: Purse, *, day: date, granted: int, plan: str, plan_until: datetime | None) -> Purse:
+    """Remember the day that is open, what was given for it and by which plan."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE billing_account SET day = %s, granted = %s WHERE id = %s",
-            [day, granted, purse.ids["wallet", "daily"]],
+            "UPDATE billing_account SET day = %s, granted = %s, plan = %s, plan_until = %s WHERE id = %s",
+            [day, granted, plan, plan_until, purse.ids["wallet", "daily"]],
         )
-    return replace(purse, day=day, granted=granted)
+    return replace(purse, day=day, granted=granted, plan=plan, plan_until=plan_until)
 
 
-def _purse(person_id: uuid.UUID, rows: list[tuple[Kind, Bucket, uuid.UUID, int, date | None, int, bool]]) -> Purse:
+def forget_plan(purse: Purse) -> None:
+    """Have the plan looked at again with the next movement or look. The purse must be locked."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE billing_account SET plan = '' WHERE id = %s", [purse.ids["wallet", "daily"]])
+
+
+def _purse(person_id: uuid.UUID, rows: list[tuple[Any, ...]]) -> Purse:
     ids: dict[Slot, uuid.UUID] = {}
     balances: dict[Slot, int] = {}
-    opened, plan_gave, is_blocked = date.min, 0, False
-    for kind, bucket, account_id, balance, day, granted, blocked in rows:
+    opened, plan_gave, is_blocked, plan, plan_until = date.min, 0, False, "", None
+    for kind, bucket, account_id, balance, day, granted, blocked, named, until in rows:
         ids[kind, bucket] = account_id
         balances[kind, bucket] = balance
         is_blocked = is_blocked or blocked
         if (kind, bucket) == ("wallet", "daily"):
-            opened, plan_gave = day or date.min, granted
-    return Purse(person_id, ids, balances, opened, plan_gave, is_blocked)
+            opened, plan_gave, plan, plan_until = day or date.min, granted, named, until
+    return Purse(person_id, ids, balances, opened, plan_gave, is_blocked, plan, plan_until)

@@ -17,7 +17,6 @@ import structlog
 from django.db import OperationalError
 
 from billing import credits
-from billing.credits import Shortfall
 from billing.pricing import TOOL
 from chat.confirming import AsksPerson
 from chat.deadlines import Deadline
@@ -288,5 +287,4 @@ def _model_failure(live: Live, fault: ModelFault, tried: int) -> Failed:
 
 
 def _shortfall(run: Run) -> dict[str, Any]:
-    balance, limit = credits.balance_of(run.person), credits.limits_of(run.person)[0]
-    return shortfall_details(Shortfall(balance=balance.available, required=TOOL, limit=limit))
+    return shortfall_details(credits.shortfall_of(run.person, required=TOOL))

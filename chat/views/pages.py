@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from billing.plans import FREE
+from billing.plans import free_terms
 from billing.pricing import PRICE_LIST, PriceLabel, quote
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
@@ -49,7 +49,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """A new conversation, or for strangers what this is."""
     if isinstance(request.user, Person):
         return _conversation_page(request, None, [])
-    return render(request, "landing.html", {"plan": FREE, "prices": _prices(), "signup": settings.SIGNUP})
+    return render(request, "landing.html", {"plan": free_terms(), "prices": _prices(), "signup": settings.SIGNUP})
 
 
 @never_cache
