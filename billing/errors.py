@@ -4,12 +4,21 @@ BillingError
 ├── BadAmount
 ├── NoReason
 ├── AccountBlocked
-└── RunError
-    ├── NothingHeld
-    ├── NotEnoughHeld
-    ├── AlreadySettled
-    ├── AlreadyReleased
-    └── ForeignRun
+├── RunError
+│   ├── NothingHeld
+│   ├── NotEnoughHeld
+│   ├── AlreadySettled
+│   ├── AlreadyReleased
+│   └── ForeignRun
+└── SaleError
+    ├── NothingSold
+    ├── NotOffered
+    ├── AlreadySubscribed
+    ├── NotSubscribed
+    ├── StripeUnavailable
+    ├── StripeRefused
+    ├── BadSignature
+    └── BadAnnouncement
 """
 
 from __future__ import annotations
@@ -80,3 +89,51 @@ class AlreadyReleased(RunError):
 class ForeignRun(RunError):
     def __init__(self, run_id: UUID) -> None:
         super().__init__(run_id, f"Run {run_id} holds credits of another person.")
+
+
+class SaleError(BillingError):
+    """Something about buying that cannot be done."""
+
+
+class NothingSold(SaleError):
+    """This server sells nothing: it has no key of Stripe, and no test checkout."""
+
+
+class NotOffered(SaleError):
+    """There is no such plan or pack, or it has no price that Stripe knows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is not for sale.")
+        self.name = name
+
+
+class AlreadySubscribed(SaleError):
+    """A person has one subscription at a time."""
+
+    def __init__(self, person_id: UUID) -> None:
+        super().__init__(f"{person_id} has a subscription.")
+        self.person_id = person_id
+
+
+class NotSubscribed(SaleError):
+    """There is nothing to be changed or cancelled."""
+
+    def __init__(self, person_id: UUID) -> None:
+        super().__init__(f"{person_id} has no subscription.")
+        self.person_id = person_id
+
+
+class StripeUnavailable(SaleError):
+    """Stripe did not answer, or not now; asking again may help."""
+
+
+class StripeRefused(SaleError):
+    """Stripe will not do what was asked. `str(error)` is its own sentence, for operators."""
+
+
+class BadSignature(SaleError):
+    """An announcement that nobody who knows the secret has signed just now."""
+
+
+class BadAnnouncement(SaleError):
+    """Signed, and yet not for us: of another account, of the other mode, or of no form that is known."""

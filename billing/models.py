@@ -1,4 +1,4 @@
-"""The ledger's three tables, whose rules are constraints and triggers of the migrations; the other rows stand beside."""
+"""The ledger's three tables, whose rules are constraints and triggers of the migrations; others stand beside."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ class Order(models.Model):
     class Meta:
         app_label = "billing"
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["session_id"], condition=~Q(session_id=""), name="order_has_its_own_session"),
+            models.UniqueConstraint(
+                fields=["session_id"], condition=~Q(session_id=""), name="order_has_its_own_session"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -70,7 +72,8 @@ class Payment(models.Model):
         app_label = "billing"
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
-                condition=Q(credits_revoked__lte=models.F("credits_granted")), name="payment_gives_back_no_more_than_it_was"
+                condition=Q(credits_revoked__lte=models.F("credits_granted")),
+                name="payment_gives_back_no_more_than_it_was",
             ),
         ]
 
@@ -144,7 +147,9 @@ class PastDueNotice(models.Model):
     class Meta:
         app_label = "billing"
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["subscription", "unpaid_since", "kind"], name="past_due_notice_is_sent_once"),
+            models.UniqueConstraint(
+                fields=["subscription", "unpaid_since", "kind"], name="past_due_notice_is_sent_once"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ import dj_database_url
 import font_source_serif_pro
 from csp.constants import NONCE, NONE, SELF
 
+from billing.stripe_settings import stripe_settings
 from chat.mcp.configuration import mcp_settings
 from chat.strategies.vendors import chosen_strategy, model_access, model_name
 from klerai.accounts.addresses import trusted_networks
@@ -59,6 +60,7 @@ SECRET_KEY = _secret_key()
 ENCRYPTION_KEYS = encryption_keys(env, SECRET_KEY)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL_MODE or DEBUG else "")
 TRUSTED_PROXIES = trusted_networks(env)
+STRIPE = stripe_settings(env, local=LOCAL_MODE, secret=SECRET_KEY)
 
 INSTALLED_APPS = [
     *(["daphne"] if DEBUG else []),  # its runserver, for developing; Twisted costs every other start a second
@@ -163,8 +165,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/"
-LOGOUT_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = "/"
 SIGNUP = env.choice("KLERAI_SIGNUP", "open", ("open", "invite", "closed"))
 ACCOUNT_ADAPTER = "klerai.accounts.adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -218,7 +219,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
-        "form-action": [SELF],
+        "form-action": [SELF, *STRIPE.pages],
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
         "object-src": [NONE],

@@ -127,6 +127,7 @@ def _settable() -> list[Part]:
             variable="KLERAI_EMBEDDER",
         ),
         *_outside(),
+        _stripe(),
         _mail(),
         Part(
             "Redis",
@@ -181,6 +182,19 @@ def _outside() -> list[Part]:
             variable="KLERAI_MCP_SERVERS",
         ),
     ]
+
+
+def _stripe() -> Part:
+    match settings.STRIPE.seller:
+        case "stripe" if settings.STRIPE.is_live:
+            return Part("Stripe", "on", "Plans and packs are sold.", variable="STRIPE_SECRET_KEY")
+        case "stripe":
+            words = "Plans and packs are sold for test cards only: the key is one of Stripe’s test mode."
+            return Part("Stripe", "on", words, variable="STRIPE_SECRET_KEY")
+    words = "Plans and packs for sale. It needs STRIPE_WEBHOOK_SECRET beside it."
+    if settings.STRIPE.seller == "local":
+        words += " Until then a test checkout rehearses it on this machine, without a card."
+    return Part("Stripe", "off", words, variable="STRIPE_SECRET_KEY")
 
 
 def _mail() -> Part:

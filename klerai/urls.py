@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from billing import local_pages, webhook
 from chat import urls_pages
 from chat.views import (
     billing,
@@ -32,6 +33,7 @@ urlpatterns = [
     *memory.urlpatterns,
     *catalogue.urlpatterns,
     *billing.urlpatterns,
+    *webhook.urlpatterns,
     *knowledge_bases.urlpatterns,
     *documents.urlpatterns,
     *knowledge_search.urlpatterns,
@@ -45,7 +47,7 @@ urlpatterns = [
 ]
 
 if settings.LOCAL_MODE:
-    urlpatterns += [path("local/mail/", local_mail.local_mail, name="local_mail")]
+    urlpatterns += [path("local/mail/", local_mail.local_mail, name="local_mail"), *local_pages.urlpatterns]
 
 handler400 = error_pages.bad_request
 handler403 = error_pages.permission_denied

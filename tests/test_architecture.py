@@ -80,7 +80,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory", "chat.rendering", "chat.mcp"}
 FACES = {
-    "billing": {"credits", "pricing", "plans", "audit", "errors"},
+    "billing": {
+        *("credits", "pricing", "plans", "audit", "errors", "shop"),
+        *("stripe_settings", "webhook", "local_pages"),
+    },
     "retrieval": {
         *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
         *("bases", "contents", "extracts", "emphasis", "web_results"),
@@ -101,7 +104,7 @@ FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {
     "anthropic": {"chat.strategies.anthropic"},
     "openai": {"chat.strategies.openai_compatible"},
-    "stripe": set(),
+    "stripe": {"billing.stripe_gateway"},
     "mcp": {"chat.mcp.session"},
     "mcp_types": {"chat.mcp.session"},
     "voyageai": {"retrieval.embedders.voyage"},

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urljoin
 from uuid import UUID
 
-from django.urls import path
+from django.conf import settings
+from django.urls import path, reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from billing import shop
 from billing.credits import LedgerRow, Limit, balance_of, entries_of, limits_of
+from billing.errors import AlreadySubscribed, NothingSold, NotOffered, NotSubscribed, SaleError
 from billing.plans import plan_of
 from chat.queries import runs_of
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
-from klerai.api import invalid
+from klerai.api import ApiError, invalid
 
 MOST_ROWS = 100
+WANTED = inline_serializer(
+    "Wanted", {"pack": serializers.CharField(required=False), "plan": serializers.CharField(required=False)}
+)
+ADDRESS = inline_serializer("Address", {"url": serializers.URLField()})
 
 
 class Billing(APIView):
@@ -32,7 +41,7 @@ class Billing(APIView):
         return Response(
             {
                 "plan": plan_of(person).name,
-                "status": "active",
+                "status": shop.status_of(person),
                 "balance": {"daily": balance.daily, "pack": balance.pack, "held": balance.held},
                 "limits": [limit_json(limit) for limit in limits_of(person)],
                 "ceiling": person.ceiling_credits,
@@ -57,6 +66,62 @@ class Ledger(APIView):
         more = len(rows) > len(shown)
         following = f"{request.build_absolute_uri(request.path)}?limit={limit}&cursor={shown[-1].number}"
         return Response({"results": [row_json(row, runs) for row in shown], "next": following if more else None})
+
+
+class Checkout(APIView):
+    """Where to pay for a pack or a plan. What was paid for arrives when Stripe has said so."""
+
+    @extend_schema(request=WANTED, responses=ADDRESS)
+    def post(self, request: Request) -> Response:
+        person = requester(request)
+        wanted = {name: request.data.get(name) for name in ("plan", "pack") if isinstance(request.data, dict)}
+        named = {name: str(value) for name, value in wanted.items() if isinstance(value, str | int)}
+        if len(named) != 1:
+            raise invalid({"pack": [f"Send either a pack, {_packs()}, or a plan, {_plans()}."]})
+        try:
+            return Response({"url": shop.start_checkout(person, **named, return_url=return_url())})
+        except SaleError as error:
+            raise sale_refused(error) from error
+
+
+class Portal(APIView):
+    """Where invoices are, the card is changed and the plan is cancelled."""
+
+    @extend_schema(request=None, responses=ADDRESS)
+    def post(self, request: Request) -> Response:
+        try:
+            return Response({"url": shop.open_portal(requester(request), return_url=return_url())})
+        except SaleError as error:
+            raise sale_refused(error) from error
+
+
+def return_url() -> str:
+    return urljoin(settings.BASE_URL, reverse("billing"))
+
+
+def sale_refused(error: SaleError) -> ApiError:
+    """Why nothing was bought, in words."""
+    match error:
+        case NotOffered():
+            return invalid({"pack": [f"That is not for sale. Packs: {_packs()}. Plans: {_plans()}."]})
+        case AlreadySubscribed():
+            message = "You have a subscription already. Change it in the portal. Nothing was charged."
+            return ApiError("invalid", message, status=409, fields={"plan": [message]})
+        case NotSubscribed():
+            return ApiError("not_found", "You have not bought anything yet, so there is nothing to manage.", status=404)
+        case NothingSold():
+            return ApiError("unsupported", "Nothing is for sale on this server. Nothing was charged.", status=400)
+        case _:
+            message = "The payment service did not answer as it should. Nothing was charged. Try again in a minute."
+            return ApiError("capacity", message, status=503, headers={"Retry-After": "60"})
+
+
+def _packs() -> str:
+    return " or ".join(offer.slug for offer in shop.packs_offered())
+
+
+def _plans() -> str:
+    return " or ".join(offer.name for offer in shop.plans_offered() if offer.cents)
 
 
 def limit_json(limit: Limit) -> dict[str, Any]:
@@ -96,4 +161,6 @@ def _number(request: Request, name: str, default: int | None, *, at_most: int) -
 urlpatterns = [
     path("api/billing", Billing.as_view(), name="api_billing"),
     path("api/billing/ledger", Ledger.as_view(), name="api_ledger"),
+    path("api/billing/checkout", Checkout.as_view(), name="api_checkout"),
+    path("api/billing/portal", Portal.as_view(), name="api_portal"),
 ]
