@@ -19,7 +19,8 @@ _GRANTS = """
     FROM billing_transaction movement
     JOIN billing_entry entry ON entry.transaction_id = movement.id
     JOIN billing_account account ON account.id = entry.account_id
-    WHERE account.kind = 'wallet' AND account.bucket = 'pack' AND movement.person_id = %s AND movement.kind = 'grant' AND movement.key NOT LIKE 'restore:%%'
+    WHERE movement.person_id = %s AND movement.kind = 'grant' AND movement.key NOT LIKE 'restore:%%'
+      AND account.kind = 'wallet' AND account.bucket = 'pack'
     ORDER BY movement.number
 """
 

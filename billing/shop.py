@@ -5,7 +5,7 @@ Nothing here grants anything: what was paid for arrives by Stripe's announcement
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -197,11 +197,8 @@ def _customer(stripe: Gateway, person: Person) -> str:
 def _offered(*, plan: str | None = None, pack: str | None = None) -> Plan | Pack:
     if (plan is None) == (pack is None):
         raise NotOffered(f"{plan} and {pack}")
-    found: Plan | Pack | None
-    if plan is not None:
-        found = Plan.objects.filter(pk=plan, is_offered=True).first()
-    else:
-        found = Pack.objects.filter(pk=pack, is_offered=True).first()
+    for_sale: Iterable[Plan | Pack] = (Plan if plan is not None else Pack).objects.filter(is_offered=True)
+    found = next((item for item in for_sale if item.pk == (plan or pack)), None)
     if found is None:
         raise NotOffered(plan or pack or "")
     return found

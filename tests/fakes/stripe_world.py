@@ -1,4 +1,4 @@
-"""What happens at Stripe: people pay, cards fail, months pass, money goes back. Each thing is announced as it was then."""
+"""What happens at Stripe: people pay, cards fail, months pass, money goes back. All of it is announced as it was."""
 
 from __future__ import annotations
 
