@@ -106,6 +106,7 @@ def _logging(shared: list[Processor], renderers: list[Processor]) -> dict[str, A
                     "httpcore",
                     "aiohttp.access",
                     "procrastinate",
+                    "stripe",
                     "voyage",
                 ),
                 quiet,

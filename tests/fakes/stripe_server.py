@@ -1,7 +1,7 @@
 """A small server that speaks Stripe and announces: `python -m tests.fakes.stripe_server --webhook URL --secret S`.
 
-Its page of a checkout takes no card. For KlerAI its address is `STRIPE_API_BASE`, `STRIPE_SECRET_KEY` any that begins with
-sk_test_, and `STRIPE_PRICES` pro=price_pro,500=price_500,1500=price_1500,4000=price_4000.
+Its page of a checkout takes no card. For KlerAI its address is `STRIPE_API_BASE`, `STRIPE_SECRET_KEY` any with
+sk_test_ before it, and `STRIPE_PRICES` pro=price_pro,500=price_500,1500=price_1500,4000=price_4000.
 """
 
 from __future__ import annotations

@@ -30,12 +30,13 @@ class NoSuchThing(Exception):
 class World:
     """Every object by its id, in the order they were made, and every event in the order it happened.
 
-    `late_seconds` moves the clock: it goes on like the real one.
+    The clock is the real one, `late_seconds` ahead of it; with `stopped_at` it stands there.
     """
 
     things: dict[str, Thing] = field(default_factory=dict)
     events: list[Thing] = field(default_factory=list)
     late_seconds: int = 0
+    stopped_at: int | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     prefix: str = field(default_factory=lambda: f"{time.time_ns():x}")
@@ -46,7 +47,7 @@ class World:
 
     @property
     def now(self) -> int:
-        return timegm(time.gmtime()) + self.late_seconds
+        return (self.stopped_at or timegm(time.gmtime())) + self.late_seconds
 
     def new_id(self, kind: str) -> str:
         return f"{kind}_{self.prefix}{next(self._numbers):05d}"
