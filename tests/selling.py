@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from django.test import Client
@@ -21,6 +22,12 @@ from tests.people import bearer, key_text, make_person
 WEBHOOK = "/webhooks/stripe"
 
 
+@cache
+def a_client() -> Client:
+    """One for all who say in each request who they are: every new one would load the middleware again."""
+    return Client()
+
+
 def announce(fake: StripeFake, event: Thing, *, client: Client | None = None) -> int:
     """Post an event as Stripe would; the status of the answer."""
     raw, header = fake.letter(event)
@@ -31,7 +38,7 @@ def announce(fake: StripeFake, event: Thing, *, client: Client | None = None) ->
 
 def post(raw: bytes, header: str | None, *, client: Client | None = None) -> int:
     headers = {} if header is None else {"Stripe-Signature": header}
-    return (client or Client()).post(WEBHOOK, raw, content_type="application/json", headers=headers).status_code
+    return (client or a_client()).post(WEBHOOK, raw, content_type="application/json", headers=headers).status_code
 
 
 def work_off(events: Iterable[Thing]) -> list[StripeEvent]:
@@ -52,10 +59,10 @@ class Buyer:
 
     def post(self, path: str, body: object) -> Any:
         headers = bearer(key_text(self.person))
-        return Client().post(path, body, content_type="application/json", headers=headers)
+        return a_client().post(path, body, content_type="application/json", headers=headers)
 
     def get(self, path: str) -> Any:
-        return Client().get(path, headers=bearer(key_text(self.person))).json()
+        return a_client().get(path, headers=bearer(key_text(self.person))).json()
 
     def begin(self, **wanted: object) -> str:
         """A checkout; the id of its session."""

@@ -122,6 +122,7 @@ def running_stripe(**how: Any) -> Iterator[StripeFake]:
 def _handler(fake: StripeFake, api: Api) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             self._answer()
