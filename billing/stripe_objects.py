@@ -12,7 +12,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """A checkout. `subtotal` is before taxes and after discounts; `price_ids` has each as often as it is bought."""
+    """A checkout. `subtotal` is before taxes and after discounts; `price_ids` are those of its lines."""
 
     id: str
     url: str
@@ -41,9 +41,7 @@ class SessionFacts:
             reference=content.get("client_reference_id") or "",
             currency=content.get("currency") or "",
             subtotal=(content.get("amount_subtotal") or 0) - discount,
-            price_ids=tuple(
-                price for line in lines for price in [id_of(line.get("price"))] * (line.get("quantity") or 0)
-            ),
+            price_ids=tuple(_price(line) for line in lines),
             payment_intent=id_of(content.get("payment_intent")),
             subscription=id_of(content.get("subscription")),
             invoice=id_of(content.get("invoice")),
@@ -84,7 +82,7 @@ class SubscriptionFacts:
             id=content["id"],
             customer=id_of(content.get("customer")),
             status=content["status"],
-            price_ids=tuple(price for one in items for price in [id_of(one.get("price"))] * (one.get("quantity") or 1)),
+            price_ids=tuple(_price(item) for item in items),
             item=items[0]["id"] if items else "",
             reference=(content.get("metadata") or {}).get("order") or "",
             started_at=_at(content["created"]),
@@ -210,6 +208,11 @@ def _subject(thing: Content) -> tuple[str, str]:
             return "payment", payment
         case other:
             return str(other), id_of(thing.get("id"))
+
+
+def _price(line: Content) -> str:
+    """The id of what is bought once; nothing here is sold by the dozen, so other quantities are of no price."""
+    return id_of(line.get("price")) if line.get("quantity") == 1 else ""
 
 
 def _period(content: Content, items: list[Content], name: str) -> int:

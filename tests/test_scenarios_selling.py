@@ -25,7 +25,7 @@ from tests.people import make_unverified
 from tests.selling import Buyer, announce, work_off
 
 SENDERS, TIMES = 8, 3
-EVENTS_EACH = 20  # about what one customer's story below makes
+EVENTS_EACH = 10  # at least, in one customer's story below
 Step = Callable[[Buyer, dict[str, str]], None]
 
 

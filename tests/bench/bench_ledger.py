@@ -1,4 +1,4 @@
-"""Hold and settle through Django, beside the plain “SELECT … FOR UPDATE, then insert”, on one hot account.
+"""Hold and settle through Django, beside the plain “SELECT … FOR UPDATE, then insert”, on one account and on 1,000.
 
     uv run python -m tests.bench.bench_ledger [--seconds 5]
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from klerai.postgres import APP, OWNER, EmbeddedServer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENTS = (1, 16)
+PEOPLE = (1, 1_000)
 ROUNDS = 3
 TABLES = """
     CREATE TABLE reference_account (
@@ -42,7 +44,7 @@ TABLES = """
         key uuid NOT NULL UNIQUE, created timestamptz NOT NULL DEFAULT now()
     );
     CREATE INDEX ON reference_ledger (account_id, id);
-    INSERT INTO reference_account VALUES (1, 1000000);
+    INSERT INTO reference_account SELECT number, 1000000 FROM generate_series(1, 1000) number;
 """
 
 
@@ -63,20 +65,20 @@ class Measured:
         return f"{self.per_second:7.0f}/s  p50 {self.p50_ms:6.2f} ms  p95 {self.p95_ms:6.2f} ms"
 
 
-async def deduct(db: psycopg.AsyncConnection[Any]) -> None:
+async def deduct(db: psycopg.AsyncConnection[Any], account: int) -> None:
     """The reference: one deduction and its entry."""
     async with db.transaction():
-        found = await db.execute("SELECT balance FROM reference_account WHERE id = 1 FOR UPDATE")
+        found = await db.execute("SELECT balance FROM reference_account WHERE id = %s FOR UPDATE", [account])
         (balance,) = await found.fetchone() or (0,)
         after = balance - 1
-        await db.execute("UPDATE reference_account SET balance = %s, ver = ver + 1 WHERE id = 1", [after])
+        await db.execute("UPDATE reference_account SET balance = %s, ver = ver + 1 WHERE id = %s", [after, account])
         await db.execute(
-            "INSERT INTO reference_ledger (account_id, amount, balance_after, key) VALUES (1, -1, %s, %s)",
-            [after, uuid.uuid4()],
+            "INSERT INTO reference_ledger (account_id, amount, balance_after, key) VALUES (%s, -1, %s, %s)",
+            [account, after, uuid.uuid4()],
         )
 
 
-async def measure_reference(url: str, *, clients: int, seconds: float) -> Measured:
+async def measure_reference(url: str, *, clients: int, people: int, seconds: float) -> Measured:
     took: list[float] = []
     async with psycopg_pool.AsyncConnectionPool(
         url, min_size=clients, max_size=clients, kwargs={"autocommit": True}, open=False
@@ -87,7 +89,7 @@ async def measure_reference(url: str, *, clients: int, seconds: float) -> Measur
         async def client() -> None:
             while (begun := time.perf_counter()) < end:
                 async with pool.connection() as db:
-                    await deduct(db)
+                    await deduct(db, random.randint(1, people))
                 took.append(time.perf_counter() - begun)
 
         begun = time.perf_counter()
@@ -118,31 +120,38 @@ def measure_ours(pay: Callable[[], None], *, clients: int, seconds: float) -> Me
     return Measured.of(took, wall_seconds=seconds)
 
 
+def compare(url: str, pay: Callable[[], None], *, people: int, clients: int, seconds: float) -> None:
+    """Both in turn, on as many connections as there are clients."""
+    ratios: list[float] = []
+    print(f"{people:,} account{'s' * (people > 1)}, a pool of {clients}, {ROUNDS} rounds of {seconds:g} s each")
+    for _ in range(ROUNDS):
+        reference = asyncio.run(measure_reference(url, clients=clients, people=people, seconds=seconds))
+        ours = measure_ours(pay, clients=clients, seconds=seconds)
+        ratios.append(2 * ours.per_second / reference.per_second)
+        print(f"  reference: deductions        {reference}")
+        print(f"  ours: hold and settle, pairs {ours}")
+    middle = statistics.median(ratios)
+    print(f"  ratio of movements, two a pair: {middle:.2f}; of pairs: {middle / 2:.2f} (medians)")
+
+
 def run(url: str, *, seconds: float) -> None:
     from billing import audit, credits
     from billing.pricing import base_line
     from klerai.accounts.models import Person
 
-    person = Person.objects.create_user("bench@example.org")
-    for _ in range(10):
-        credits.grant(person, amount=credits.MOST_PER_GRANT, reason="To be spent")
+    for people in PEOPLE:
+        spenders = [Person.objects.create_user(f"bench-{people}-{number}@example.org") for number in range(people)]
+        for person in spenders:
+            for _ in range(10 if people == 1 else 1):
+                credits.grant(person, amount=credits.MOST_PER_GRANT, reason="To be spent")
 
-    def pay() -> None:
-        run_id = uuid.uuid4()
-        credits.hold(person, run_id=run_id, amount=5)
-        credits.settle(person, run_id=run_id, lines=[base_line()])
+        def pay(spenders: list[Person] = spenders) -> None:
+            run_id, person = uuid.uuid4(), random.choice(spenders)
+            credits.hold(person, run_id=run_id, amount=5)
+            credits.settle(person, run_id=run_id, lines=[base_line()])
 
-    for clients in CLIENTS:
-        ratios: list[float] = []
-        print(f"{clients} client{'s' if clients > 1 else ''}, one account, {ROUNDS} rounds of {seconds:g} s each")
-        for _ in range(ROUNDS):
-            reference = asyncio.run(measure_reference(url, clients=clients, seconds=seconds))
-            ours = measure_ours(pay, clients=clients, seconds=seconds)
-            ratios.append(2 * ours.per_second / reference.per_second)
-            print(f"  reference: deductions        {reference}")
-            print(f"  ours: hold and settle, pairs {ours}")
-        middle = statistics.median(ratios)
-        print(f"  ratio of movements, two a pair: {middle:.2f}; of pairs: {middle / 2:.2f} (medians)")
+        for clients in CLIENTS:
+            compare(url, pay, people=people, clients=clients, seconds=seconds)
     print(f"violations: {len(audit.violations())}")
 
 
