@@ -26,7 +26,7 @@ def searched(person: Person | None, slug: str = DEFAULT_SLUG) -> list[KnowledgeB
 
     Raises NoSuchKnowledgeBase.
     """
-    readable = knowledge_bases_of(person)
+    readable = knowledge_bases_of(person).select_related("statistics")
     if slug == DEFAULT_SLUG:
         return list(readable)
     found = readable.filter(slug=slug).first()

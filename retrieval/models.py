@@ -193,7 +193,9 @@ class IndexedChunk(models.Model):
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["knowledge_base", "number"], name="indexed_chunk_number_is_unique"),
+            models.UniqueConstraint(
+                fields=["knowledge_base", "number"], include=["chunk"], name="indexed_chunk_number_is_unique"
+            ),
         ]
 
 
@@ -203,7 +205,9 @@ class KeywordStatistics(models.Model):
     Its row is what writers of the keyword index lock first.
     """
 
-    knowledge_base = models.OneToOneField(KnowledgeBase, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    knowledge_base = models.OneToOneField(
+        KnowledgeBase, primary_key=True, on_delete=models.CASCADE, related_name="statistics"
+    )
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.PositiveBigIntegerField(default=0)
     next_number = models.IntegerField(default=0)

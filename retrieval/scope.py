@@ -8,7 +8,7 @@ from uuid import UUID
 
 from klerai.accounts.models import Person
 from retrieval.knowledge import searched
-from retrieval.models import KeywordStatistics, KnowledgeBase
+from retrieval.models import KnowledgeBase
 from retrieval.vector_index import count_windows
 
 FEW_CHUNKS = 2_000  # whose windows are never worth counting
@@ -45,21 +45,20 @@ def scope_of(person: Person | None, slug: str) -> Scope:
 
 def scope_in(bases: Sequence[KnowledgeBase]) -> Scope:
     """Of knowledge bases that the searcher may read."""
-    filled = KeywordStatistics.objects.filter(knowledge_base__in=[base.pk for base in bases], chunks__gt=0)
-    held = {statistics.knowledge_base_id: statistics for statistics in filled}
-    by_embedder: dict[str, list[UUID]] = {}
-    for base in bases:
-        if base.pk in held:
-            by_embedder.setdefault(base.embedder, []).append(base.pk)
+    held = {base: base.statistics for base in bases if hasattr(base, "statistics") and base.statistics.chunks}
+    by_embedder: dict[str, list[KnowledgeBase]] = {}
+    for base in held:
+        by_embedder.setdefault(base.embedder, []).append(base)
     return Scope(
         tuple(
-            Part(name, tuple(ids), _are_compared(name, ids, chunks=sum(held[base].chunks for base in ids)))
-            for name, ids in by_embedder.items()
+            Part(name, ids, _are_compared(name, ids, chunks=sum(held[base].chunks for base in alike)))
+            for name, alike in by_embedder.items()
+            for ids in [tuple(base.pk for base in alike)]
         ),
         chunks=sum(statistics.chunks for statistics in held.values()),
         total_length=sum(statistics.total_length for statistics in held.values()),
     )
 
 
-def _are_compared(embedder: str, ids: list[UUID], *, chunks: int) -> bool:
+def _are_compared(embedder: str, ids: Sequence[UUID], *, chunks: int) -> bool:
     return not embedder or chunks <= FEW_CHUNKS or count_windows(embedder, ids, chunks=chunks).are_compared

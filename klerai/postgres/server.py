@@ -34,7 +34,7 @@ _OPTIONS: Mapping[str, str] = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
     "max_connections": "200",
-    "shared_buffers": "256MB",
+    "shared_buffers": "512MB",
     "jit": "off",
     "log_checkpoints": "off",
     "log_min_messages": "log",  # errors quote what people wrote; the application logs its own

@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="KeywordStatistics",
             fields=[
-                ("knowledge_base", models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name="+", serialize=False, to="retrieval.knowledgebase")),
+                ("knowledge_base", models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name="statistics", serialize=False, to="retrieval.knowledgebase")),
                 ("chunks", models.PositiveIntegerField(default=0)),
                 ("total_length", models.PositiveBigIntegerField(default=0)),
                 ("next_number", models.IntegerField(default=0)),
@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="indexedchunk",
-            constraint=models.UniqueConstraint(fields=("knowledge_base", "number"), name="indexed_chunk_number_is_unique"),
+            constraint=models.UniqueConstraint(fields=("knowledge_base", "number"), include=("chunk",), name="indexed_chunk_number_is_unique"),
         ),
         migrations.CreateModel(
             name="Term",
