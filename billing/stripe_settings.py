@@ -11,6 +11,7 @@ from typing import Literal
 from klerai.env import BadSetting, Environment
 
 Seller = Literal["stripe", "local", "nobody"]
+API_BASE = "https://api.stripe.com"
 PAGES = ("https://checkout.stripe.com", "https://billing.stripe.com")
 
 
@@ -32,8 +33,10 @@ class StripeSettings:
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """Where a form of ours may lead to."""
-        return PAGES if self.seller == "stripe" else ()
+        """Where a form of ours may lead to: also to a stand-in for Stripe, which has its pages beside its API."""
+        if self.seller != "stripe":
+            return ()
+        return PAGES if self.api_base == API_BASE else (*PAGES, self.api_base)
 
 
 def stripe_settings(env: Environment, *, local: bool, secret: str) -> StripeSettings:
@@ -59,7 +62,7 @@ def stripe_settings(env: Environment, *, local: bool, secret: str) -> StripeSett
         "stripe",
         secret_key=key,
         webhook_secret=webhook_secret,
-        api_base=env.url("STRIPE_API_BASE", "https://api.stripe.com"),
+        api_base=env.url("STRIPE_API_BASE", API_BASE),
         prices=_prices(env.words("STRIPE_PRICES")),
         with_tax=env.flag("STRIPE_TAX"),
     )
