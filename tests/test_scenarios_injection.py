@@ -110,7 +110,7 @@ def arena(
 def test_nothing_is_written_or_fetched_that_a_person_did_not_confirm(
     scenario: Scenario, arena: Arena, anthropic_fake: AnthropicFake
 ) -> None:
-    made = scripts(scenario.random, scenario.size(full=300, normal=300, quick=12))
+    made = scripts(scenario.random, scenario.size(full=300, normal=100, quick=12))
     in_terminal = [script for script in made if script.door == "ask"]  # its command wants the main thread
     with ThreadPoolExecutor(AT_ONCE) as pool:
         others = pool.map(arena.suffer, [script for script in made if script.door != "ask"])

@@ -55,7 +55,7 @@ def environment(stripe_fake: StripeFake) -> dict[str, str]:
 def test_processes_may_die_around_any_announcement(
     scenario: Scenario, stripe_fake: StripeFake, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    count = scenario.size(full=100, normal=40, quick=FEW)
+    count = scenario.size(full=100, normal=16, quick=FEW)
     announced = [_announced(stripe_fake, fault) for fault in islice(cycle(FAULTS), count)]
     wrong_exits = 0
     with ExitStack() as stack:

@@ -39,7 +39,7 @@ def _at_one_moment(stripe_fake: StripeFake) -> Iterator[None]:
 
 @pytest.mark.scenario("BW1")
 def test_shuffled_and_repeated_announcements_end_in_the_same_books(scenario: Scenario, stripe_fake: StripeFake) -> None:
-    count = scenario.size(full=1_000, normal=300, quick=60) // EVENTS_EACH
+    count = scenario.size(full=1_000, normal=120, quick=60) // EVENTS_EACH
     pairs = [(Buyer(stripe_fake, make_unverified()), Buyer(stripe_fake, make_unverified())) for _ in range(count)]
     shuffled: list[Thing] = []
     in_order = 0
@@ -227,7 +227,7 @@ LIVES = (
 
 @pytest.mark.scenario("BW2")
 def test_every_order_of_a_lifecycle_ends_in_the_same_books(scenario: Scenario, stripe_fake: StripeFake) -> None:
-    each = scenario.size(full=120, normal=120, quick=3)
+    each = scenario.size(full=120, normal=24, quick=3)
     kept = wrong = entitled = stuck = 0
     for life in LIVES:
         orders = list(permutations(range(5)))
