@@ -15,15 +15,18 @@ from tests.harness.frames import logged
 
 @contextmanager
 def nothing_breaks() -> Iterator[list[Violation]]:
-    """No invariant is broken that was not before: other tests leave ledgers that they broke on purpose.
+    """No invariant is broken that was not before: other tests leave ledgers that they broke on purpose, and runs that
+    grow too old meanwhile.
 
     What is yielded holds the new violations once the block has ended.
     """
     before = set(violations())
+    begun = {str(key) for key in Run.objects.filter(state__in=("queued", "running")).values_list("pk", flat=True)}
     found: list[Violation] = []
     yield found
-    found += [violation for violation in violations() if violation not in before]
-    assert not found
+    fresh = [violation for violation in violations() if violation not in before]
+    found += [violation for violation in fresh if violation.id != "I7" or violation.subject not in begun]
+    assert not found, found
 
 
 def charged(run: Run) -> int:
