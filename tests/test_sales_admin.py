@@ -53,7 +53,9 @@ def test_every_page_of_the_admin_opens_keeps_the_policy_and_shows_no_words(boss:
         assert "unsafe" not in page["Content-Security-Policy"]
         body = page.content.decode()
         assert SECRET not in body
-        assert not re.search(r"<script(?![^>]*(?:src=|nonce=|type=\"application/json\"))[^>]*>|\son[a-z]+=", body)
+        assert not re.search(
+            r"<script(?![^>]*(?:src=|nonce=|type=\"application/json\"))[^>]*>|<[^<>]*\son[a-z]+=", body
+        )
     assert boss.get(reverse(f"admin:{label}_add")).status_code in (200, 403)
 
 
