@@ -10,18 +10,19 @@ from django.utils import timezone
 
 from billing import credits, inbox, journal, subscriptions
 from billing import purse as purses
+from billing.customers import stripe_id_of
 from billing.gateway import Gateway, gateway
 from billing.inbox_rows import StripeEvent
 from billing.journal import Draft
 from billing.local_rows import LocalObject
 from billing.models import Transaction
 from billing.purse import Moves
-from billing.stripe_rows import Order, StripeCustomer, Subscription
+from billing.stripe_rows import Order, StripeCustomer
 from klerai.accounts.models import Person
 
 
 def has_subscription(person: Person) -> bool:
-    return bool(_living(person))
+    return subscriptions.has_living(person)
 
 
 def end_subscriptions(person: Person) -> None:
@@ -30,16 +31,16 @@ def end_subscriptions(person: Person) -> None:
     A checkout that was paid a moment ago is looked at first. Raises NothingSold, StripeUnavailable and StripeRefused;
     then a subscription may still live, and the person must stay.
     """
-    customer_id = StripeCustomer.objects.filter(pk=person.pk).values_list("stripe_id", flat=True).first() or ""
+    customer_id = stripe_id_of(person.pk)
     begun = Order.objects.filter(person_id=person.pk, state=Order.State.OPEN).exclude(session_id="")
-    if not (_living(person) or (customer_id and begun.exists())):
+    if not (subscriptions.has_living(person) or (customer_id and begun.exists())):
         return
     with gateway() as stripe, inbox.locked_customer(customer_id) as customer:
         if customer is None:
             return
         for session_id in begun.values_list("session_id", flat=True):
             inbox.refresh(customer, stripe, "session", session_id)
-        for subscription_id in _living(person):
+        for subscription_id in list(subscriptions.living(person.pk).values_list("pk", flat=True)):
             _cancel(stripe, customer, subscription_id)
 
 
@@ -55,16 +56,11 @@ def close_books(person: Person) -> None:
         for run_id in _open_runs(person.pk):
             credits.release(person, run_id=run_id)
         _let_expire(person.pk)
-    customers = list(StripeCustomer.objects.filter(pk=person.pk).values_list("stripe_id", flat=True))
-    LocalObject.objects.filter(customer_id__in=customers).delete()
-    StripeEvent.objects.filter(customer_id__in=customers).update(customer_id="")
+    if customer_id := stripe_id_of(person.pk):
+        LocalObject.objects.filter(customer_id=customer_id).delete()
+        StripeEvent.objects.filter(customer_id=customer_id).update(customer_id="")
     StripeCustomer.objects.filter(pk=person.pk).delete()
     Order.objects.filter(person_id=person.pk).update(return_url="")
-
-
-def _living(person: Person) -> list[str]:
-    found = Subscription.objects.filter(person_id=person.pk, ended_at=None, status__in=subscriptions.LIVE)
-    return list(found.values_list("pk", flat=True))
 
 
 def _cancel(stripe: Gateway, customer: StripeCustomer, subscription_id: str) -> None:

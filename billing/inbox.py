@@ -13,6 +13,7 @@ from django.db.models import F
 from procrastinate.contrib.django import app
 
 from billing import payments, signature, subscriptions
+from billing.customers import stripe_id_of
 from billing.errors import BadAnnouncement
 from billing.gateway import Gateway, gateway
 from billing.inbox_rows import StripeEvent
@@ -125,7 +126,7 @@ def _customer_of(event: StripeEvent, stripe: Gateway) -> str:
         return event.customer_id
     known = Payment.objects.filter(pk=event.object_id).values_list("person_id", flat=True).first()
     if known is not None:
-        return StripeCustomer.objects.values_list("stripe_id", flat=True).get(pk=known)
+        return stripe_id_of(known)
     facts = stripe.payment(event.object_id)
     return facts.customer if facts is not None else ""
 

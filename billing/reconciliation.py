@@ -13,6 +13,7 @@ from django.forms.models import model_to_dict
 from django.utils import timezone
 
 from billing import inbox, past_due
+from billing.customers import stripe_id_of
 from billing.errors import NothingSold, SaleError
 from billing.gateway import Gateway, gateway
 from billing.inbox_rows import Reconciliation, StripeEvent
@@ -85,9 +86,9 @@ class _Look:
             payments = Payment.objects.filter(pk=payment_id)
             known = Reversal.objects.filter(pk=facts.id, is_restored=facts.is_restored).exists()
             if payment := (None if known or not facts.is_taken else payments.first()):
-                customer = StripeCustomer.objects.get(pk=payment.person_id)
+                customer = stripe_id_of(payment.person_id)
                 self.result.payments_checked += 1
-                self.result.payments_corrected += self._refreshed(customer.stripe_id, "payment", payment_id, payments)
+                self.result.payments_corrected += self._refreshed(customer, "payment", payment_id, payments)
 
     def _work_off(self, event_id: str) -> None:
         with suppress(SaleError):  # it says itself what failed

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from billing import inbox, offers, past_due, subscriptions
+from billing.customers import stripe_id_of
 from billing.errors import AlreadySubscribed, NotOffered, NotSubscribed, StripeRefused, StripeUnavailable
 from billing.gateway import Gateway, NewSession, gateway
 from billing.offer_rows import Pack, Plan, Price
@@ -122,11 +123,11 @@ def start_checkout(person: Person, *, plan: str | None = None, pack: str | None 
 
 def open_portal(person: Person, *, return_url: str) -> str:
     """Where the person sees invoices, changes the card and cancels. Raises NotSubscribed when they never bought."""
-    customer = StripeCustomer.objects.filter(pk=person.pk).first()
-    if customer is None:
+    customer = stripe_id_of(person.pk)
+    if not customer:
         raise NotSubscribed(person.pk)
     with gateway() as stripe:
-        return stripe.create_portal(customer.stripe_id, return_url=return_url)
+        return stripe.create_portal(customer, return_url=return_url)
 
 
 def order_of(person: Person, order_id: UUID) -> Order | None:
@@ -176,8 +177,7 @@ def change_plan(person: Person, *, plan: str) -> Subscription:
 @contextmanager
 def _living(person: Person) -> Iterator[tuple[Gateway, Subscription]]:
     """The person's subscription with its customer locked; afterwards our row says what Stripe says."""
-    customer_id = StripeCustomer.objects.filter(pk=person.pk).values_list("stripe_id", flat=True).first() or ""
-    with gateway() as stripe, inbox.locked_customer(customer_id) as customer:
+    with gateway() as stripe, inbox.locked_customer(stripe_id_of(person.pk)) as customer:
         subscription = subscriptions.subscription_of(person)
         if customer is None or subscription is None or subscription.ended_at is not None:
             raise NotSubscribed(person.pk)
@@ -187,11 +187,10 @@ def _living(person: Person) -> Iterator[tuple[Gateway, Subscription]]:
 
 def _customer(stripe: Gateway, person: Person) -> str:
     """Who the person is at Stripe, made once."""
-    known = StripeCustomer.objects.filter(pk=person.pk).first()
-    if known is None:
-        made = stripe.create_customer(person.pk, email=person.email)
-        known, _ = StripeCustomer.objects.get_or_create(person_id=person.pk, defaults={"stripe_id": made})
-    return known.stripe_id
+    if known := stripe_id_of(person.pk):
+        return known
+    made = stripe.create_customer(person.pk, email=person.email)
+    return StripeCustomer.objects.get_or_create(person_id=person.pk, defaults={"stripe_id": made})[0].stripe_id
 
 
 def _offered(*, plan: str | None = None, pack: str | None = None) -> Plan | Pack:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from billing import offers, past_due
@@ -45,7 +46,7 @@ def refresh(customer: StripeCustomer, stripe: Gateway, subscription_id: str, *, 
         return Skipped("It is of another customer.")
     outcome = write(customer.person_id, facts, now=now or timezone.now())
     first = _first_of(customer.person_id)
-    for second in Subscription.objects.filter(person_id=customer.person_id, ended_at=None, status__in=LIVE):
+    for second in living(customer.person_id):
         if first is not None and second.pk != first:
             _cancel_second(stripe, second, now=now or timezone.now())
     return outcome
@@ -87,8 +88,13 @@ def write(person_id: UUID, facts: SubscriptionFacts, *, now: datetime) -> Outcom
 def subscription_of(person: Person) -> Subscription | None:
     """The one that lives, else the one that ended last; None for somebody who never had one."""
     theirs = Subscription.objects.filter(person_id=person.pk).select_related("plan")
-    living = theirs.filter(ended_at=None).exclude(status="incomplete_expired").order_by("started_at", "pk").first()
-    return living or theirs.order_by("-ended_at", "-started_at").first()
+    lasting = theirs.filter(ended_at=None).exclude(status="incomplete_expired").order_by("started_at", "pk").first()
+    return lasting or theirs.order_by("-ended_at", "-started_at").first()
+
+
+def living(person_id: UUID) -> QuerySet[Subscription]:
+    """Those that Stripe may still take money for."""
+    return Subscription.objects.filter(person_id=person_id, ended_at=None, status__in=LIVE)
 
 
 def has_living(person: Person) -> bool:
@@ -96,8 +102,7 @@ def has_living(person: Person) -> bool:
 
 
 def _first_of(person_id: UUID) -> str | None:
-    living = Subscription.objects.filter(person_id=person_id, ended_at=None, status__in=LIVE)
-    return living.order_by("started_at", "pk").values_list("pk", flat=True).first()
+    return living(person_id).order_by("started_at", "pk").values_list("pk", flat=True).first()
 
 
 def _cancel_second(stripe: Gateway, second: Subscription, *, now: datetime) -> None:

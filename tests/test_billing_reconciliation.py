@@ -9,9 +9,10 @@ from pytest_django import Settings
 
 from billing import reconciliation
 from billing.errors import StripeUnavailable
-from billing.models import Order, Reconciliation, StripeEvent
+from billing.models import Order, Reconciliation, StripeCustomer, StripeEvent
 from billing.stripe_settings import StripeSettings
 from billing.tasks import apply_stripe_event, reconcile_stripe
+from chat.departure import leave
 from tests.fakes.stripe_server import StripeFake, Trouble
 from tests.selling import Buyer, announce, work_off
 
@@ -106,3 +107,17 @@ def test_where_nothing_is_sold_there_is_nothing_to_look_at(settings: Settings) -
     before = Reconciliation.objects.count()
     assert reconciliation.reconcile() is None
     assert Reconciliation.objects.count() == before
+
+
+def test_money_that_goes_back_to_somebody_who_has_left_troubles_nobody(stripe_fake: StripeFake) -> None:
+    gone = Buyer(stripe_fake)
+    session = gone.buy(pack="500")
+    customer = gone.customer
+    leave(gone.person)
+    stripe_fake.world.refund(session["payment_intent"], 2_000)
+    refunded = stripe_fake.world.events[-1]
+    announce(stripe_fake, refunded)
+    assert [event.state for event in work_off([refunded])] == [StripeEvent.State.SKIPPED]
+    found = reconcile()
+    assert (found.problem, found.ended_at is not None, found.payments_corrected) == ("", True, 0)
+    assert not StripeCustomer.objects.filter(stripe_id=customer).exists()
