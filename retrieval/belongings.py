@@ -67,7 +67,7 @@ def web_results_of(person: Person) -> list[dict[str, Any]]:
             "question": each.question_ref,
             "text": each.text,
             "citations": each.citations,
-            "keywords": sorted(set(each.links.values_list("keyword__text", flat=True))),
+            "keywords": sorted({link.keyword.text for link in each.links.all()}),
             "created_at": each.created_at,
         }
         for each in WebResult.objects.filter(person=person).order_by("created_at").prefetch_related("links__keyword")
