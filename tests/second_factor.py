@@ -21,17 +21,17 @@ REAUTHENTICATE = "/accounts/reauthenticate/"
 STEP_SECONDS = 30
 
 
-def code_of(secret: str) -> str:
-    """What the app shows now, with time left to type it."""
+def code_of(secret: str, *, seconds: float = 3) -> str:
+    """What the app shows now, with so much time left to type it."""
     left = STEP_SECONDS - time.time() % STEP_SECONDS
-    if left < 3:
+    if left < seconds:
         time.sleep(left)
     return format_hotp_value(hotp_value(secret, int(time.time()) // STEP_SECONDS))
 
 
-def fresh_code_of(person: Person, secret: str) -> str:
+def fresh_code_of(person: Person, secret: str, *, seconds: float = 3) -> str:
     """As if the next half minute had come: a code works once, and a test has no time to wait for another."""
-    code = code_of(secret)
+    code = code_of(secret, seconds=seconds)
     cache.delete(f"allauth.mfa.totp.used?user={person.pk}&code={code}")
     return code
 
