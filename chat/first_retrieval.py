@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import structlog
 
@@ -15,6 +14,7 @@ from chat.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from chat.passages import worded
 from chat.profiles import Profile
 from chat.sources import Sources
+from chat.structured import StructuredCall
 from klerai.accounts.models import Person
 from retrieval.embedders.choosing import reranker_by_settings
 from retrieval.errors import RetrievalError
@@ -65,19 +65,6 @@ ANSWER = ToolSpec(
 )
 
 
-class Answered(Protocol):
-    """What came of a structured call."""
-
-    @property
-    def fields(self) -> dict[str, Any]: ...
-
-
-class SmallModel(Protocol):
-    """One structured call to a small model."""
-
-    def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Awaitable[Answered]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """What is searched for; `more_words` widen the keyword leg."""
@@ -103,7 +90,7 @@ async def first_retrieval(
     past: Sequence[Message],
     *,
     sources: Sources,
-    small: SmallModel | None,
+    small: StructuredCall | None,
     knowledge_base: str | None = None,
 ) -> str:
     """Passages to stand beside the question; empty when there are none or nothing could be searched."""
@@ -123,7 +110,7 @@ async def first_retrieval(
     return f"Found in the person's documents. {worded(found, sources)}" if found.passages else ""
 
 
-async def _self_contained(question: str, past: Sequence[Message], small: SmallModel | None) -> Query:
+async def _self_contained(question: str, past: Sequence[Message], small: StructuredCall | None) -> Query:
     """The question in words that stand alone. The first one of a conversation does already."""
     history = [message for message in past if isinstance(message, UserMessage | AssistantMessage)]
     if not history:
@@ -136,7 +123,7 @@ async def _self_contained(question: str, past: Sequence[Message], small: SmallMo
 
 
 async def _rewritten(
-    question: str, history: Sequence[UserMessage | AssistantMessage], small: SmallModel
+    question: str, history: Sequence[UserMessage | AssistantMessage], small: StructuredCall
 ) -> Query | None:
     told = "\n".join(message.text for message in history)[-_MOST_HISTORY:]
     material = f"<conversation>\n{told}\n</conversation>\n<question>\n{question}\n</question>"

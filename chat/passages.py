@@ -96,8 +96,13 @@ def _block(number: int, passage: Passage) -> str:
 def quoted_block(number: int, facts: Mapping[str, str], text: str) -> str:
     """A passage between marks that its text cannot close or open, with what is known of it."""
     attributes = " ".join(f'{name}="{_attribute(value)}"' for name, value in facts.items() if value)
-    inside = _MARK.sub(r"< \1passage", text)
+    inside = without_marks(text)
     return f'<passage n="{number}" {attributes}>\n{inside}\n</passage>'
+
+
+def without_marks(text: str) -> str:
+    """Somebody else's words that can neither close a passage nor open one: those marks are ours alone."""
+    return _MARK.sub(r"< \1passage", text)
 
 
 def _attribute(text: str) -> str:

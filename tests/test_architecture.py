@@ -67,6 +67,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.errors",
         "chat.questions",
         "chat.partial_json",
+        "chat.structured",
     ),
     ("billing", "retrieval"),
     ("klerai.accounts", "klerai.admin_site"),
@@ -103,6 +104,7 @@ PURE = (
     "chat.errors",
     "chat.questions",
     "chat.partial_json",
+    "chat.structured",
 )
 FOUNDATIONS = ("klerai.env", "klerai.http", "klerai.postgres")
 SDKS = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from chat.passages import without_marks
 
 if TYPE_CHECKING:
     from chat.mcp.session import Reply
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 200_000
 MOST_ERROR_CHARACTERS = 2_000
 _LINE = 160
-_PASSAGE = re.compile(r"<(/?)passage", re.IGNORECASE)  # the marks of passages are ours alone
 
 
 def worded(reply: Reply) -> str:
@@ -23,7 +23,7 @@ def worded(reply: Reply) -> str:
     if reply.structured is not None and not _says(said, reply.structured):
         written = json.dumps(reply.structured, ensure_ascii=False, indent=1)
         said = f"{said}\n\n{written}" if said else written
-    return _PASSAGE.sub(r"< \1passage", said[:MOST_CHARACTERS]) or "It gave nothing back."
+    return without_marks(said[:MOST_CHARACTERS]) or "It gave nothing back."
 
 
 def told(text: str) -> str:

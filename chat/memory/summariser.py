@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -14,8 +14,9 @@ from django.db.models import F, Q
 from chat.errors import ChatError, FaultKind, ModelFault, ModelRefused
 from chat.marks import unmarked
 from chat.memory.summary import ANSWER as ANSWER_SIZE
-from chat.messages import ToolSpec, Usage
+from chat.messages import ToolSpec
 from chat.models import Conversation, Item, Run
+from chat.structured import StructuredCall
 from klerai.database import in_database
 
 LONGEST_SUMMARY = 600
@@ -48,26 +49,11 @@ ANSWER = ToolSpec(
 )
 
 
-class Answered(Protocol):
-    """What came of a structured call."""
-
-    @property
-    def fields(self) -> dict[str, Any]: ...
-    @property
-    def usage(self) -> Usage: ...
-
-
-class SmallModel(Protocol):
-    """One structured call to a small model."""
-
-    def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Awaitable[Answered]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Summariser:
     """Summarises what a run left. Whatever goes wrong, the mechanical summaries stand and nobody notices more."""
 
-    ask: SmallModel
+    ask: StructuredCall
 
     async def __call__(self, run_key: UUID) -> None:
         items = await in_database(_long_items, run_key)

@@ -10,19 +10,12 @@ from typing import Any
 import orjson
 
 from chat.errors import FaultKind, ModelFault
-from chat.messages import AssistantMessage, ToolSpec, Usage, UserMessage
+from chat.messages import AssistantMessage, ToolSpec, UserMessage
 from chat.strategies.base import Card, ModelRequest, ModelStrategy, TurnComplete
+from chat.structured import Structured
 
 MAX_TOKENS = 2_048
 SECONDS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Structured:
-    """What the model gave: the arguments of the tool it had to call, and what it cost."""
-
-    fields: dict[str, Any]
-    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from chat.messages import ToolSpec
 from chat.sources import Sources
-
-
-class Structured(Protocol):
-    """What came of a structured call."""
-
-    @property
-    def fields(self) -> dict[str, Any]: ...
-
-
-class SmallModel(Protocol):
-    """One structured call to a small model: the arguments of the one tool it is made to call. Raises ChatError."""
-
-    def __call__(self, task: str, material: str, *, answer: ToolSpec) -> Awaitable[Structured]: ...
+from chat.structured import StructuredCall
 
 
 def _silent(words: str) -> None:
@@ -37,7 +24,7 @@ class ToolContext:
     run_id: UUID
     results: Mapping[str, str] = field(default_factory=dict)  # what this run's own tools gave, by ID
     sources: Sources = field(default_factory=Sources)  # the passages found in this run, to be cited by number
-    small: SmallModel | None = None  # for picks and rankings, where there is such a model
+    small: StructuredCall | None = None  # for picks and rankings, where there is such a model
     knowledge_base: str | None = None  # the only one to search, where the person named one
     seconds: float = 30  # what the call may take; after that it is cut off
     progress: Callable[[str], None] = _silent  # how far the call is, in a few words for the person

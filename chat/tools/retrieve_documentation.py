@@ -12,7 +12,8 @@ from chat.errors import ChatError
 from chat.messages import ToolSpec
 from chat.passages import HOW_TO_CITE, quoted_block
 from chat.sources import Source
-from chat.tools.base import SmallModel, ToolContext, ToolFailure, ToolOutput
+from chat.structured import StructuredCall
+from chat.tools.base import ToolContext, ToolFailure, ToolOutput
 from retrieval.docs import Documentation, Form, Ranked, find_documentation
 from retrieval.errors import DocumentationUnavailable, NoDocumentation
 
@@ -77,7 +78,7 @@ class RetrieveDocumentation:
 class _Filling:
     """The chat's small model, asked to fill in a form; what it cannot answer is left to words and scores."""
 
-    small: SmallModel
+    small: StructuredCall
 
     async def __call__(self, task: str, material: str, *, form: Form) -> Mapping[str, Any] | None:
         answer = ToolSpec(form.name, form.description, form.parameters)
