@@ -53,6 +53,7 @@ class Runtime:
         route: Route | None = None,
         tools: Mapping[str, Tool] | None = None,
         servers: Servers | None = None,
+        log: EventLog | None = None,
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Self:
         """Build and start everything, by the settings where nothing is given. Call it inside the loop that serves."""
@@ -60,7 +61,7 @@ class Runtime:
         chosen, wishes = (route, {}) if route else await in_database(choose_routes, profiles)
         offered = dict(discover() if tools is None else tools)
         outside = servers or Servers(settings.MCP)
-        log = EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())
+        log = log or EventLog(lease_seconds=settings.LEASE_SECONDS, wakeups=_wakeups())
 
         def route_of(run: Run) -> Route:
             return wishes.get(run.mode, chosen)

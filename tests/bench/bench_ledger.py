@@ -175,10 +175,13 @@ def main() -> None:
 
             django.setup()
             run(server.url(APP), seconds=seconds)
-            from django.db import connection
+            from django.db import connections
+            from django.db.backends.postgresql.base import DatabaseWrapper
 
-            connection.close()
-            connection.close_pool()
+            ours = connections["default"]
+            assert isinstance(ours, DatabaseWrapper)
+            ours.close()
+            ours.close_pool()
         finally:
             server.stop()
 

@@ -31,15 +31,11 @@ django.setup()
 
 from billing.credits import grant
 from chat.asking import ask, follow
-from chat.eventlog import EventLog
 from chat.orchestrator import Route
-from chat.profiles import PROFILES
-from chat.runner import Runner
 from chat.strategies.anthropic import Anthropic
 from chat.strategies.patience import Patience
 from chat.strategies.retrying import Retrying
 from chat.tools.base import ToolContext, ToolOutput
-from chat.wakeups import Polling
 from chat.wiring import Runtime
 from klerai.accounts.models import Person
 from klerai.database import in_database
@@ -77,19 +73,15 @@ def make_person() -> Person:
     return person
 
 
-def make_runtime(url: str) -> Runtime:
+async def start_runtime(url: str) -> Runtime:
     strategy = Retrying(Anthropic(api_key="bench", base_url=url, patience=Patience(pause_seconds=0.04)))
-    route = Route(strategy, CARD)
-    log = EventLog(lease_seconds=30, wakeups=Polling())
-    tools = {"search": Search()}
-    runner = Runner(log=log, tools=tools, profiles=PROFILES, route=lambda run: route, max_runs=1000)
-    return Runtime(runner, log, tools, route)
+    return await Runtime.start(route=Route(strategy, CARD), tools={"search": Search()})
 
 
 async def ours(runtime: Runtime, person: Person, first_ms: list[float]) -> int:
     begin = time.perf_counter()
     words = 0
-    run = await ask(runtime, person, {"message": QUESTION})
+    run = await ask(runtime, person, {"message": QUESTION}, is_attended=False)
     async for event in follow(runtime, run):
         if event.type == "content_chunk":
             if not words:
@@ -122,12 +114,9 @@ def quiet() -> Any:
 
 
 async def compare(url: str, runs: int) -> None:
-    import asyncio
-
     person = await in_database(make_person)
     client = anthropic.AsyncAnthropic(api_key="bench", base_url=url, max_retries=0)
-    runtime = make_runtime(url)
-    writer = asyncio.create_task(runtime.log.write_forever())
+    runtime = await start_runtime(url)
     first_ms: list[float] = []
     bare_first_ms: list[float] = []
     await documented(client)
@@ -143,9 +132,8 @@ async def compare(url: str, runs: int) -> None:
         before = postgres_cpu(server)
         mine.append(await cpu_ms(lambda: ours(runtime, person, first_ms)))
         database += postgres_cpu(server) - before
-    writer.cancel()
     await client.close()
-    await runtime.route.strategy.aclose()
+    await runtime.stop()
     reference, measured = statistics.median(theirs), statistics.median(mine)
     print(f"documented SDK loop   {reference:6.2f} ms CPU a run")
     print(f"KlerAI, a whole run   {measured:6.2f} ms CPU a run")

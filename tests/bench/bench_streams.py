@@ -89,7 +89,7 @@ def load(port: int, kind: str, tokens: Path, n: int, plan: str) -> dict[str, Any
 
 def cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
-    return times.user + times.system
+    return float(times.user + times.system)
 
 
 def database_seconds() -> float:

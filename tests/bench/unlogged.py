@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import django
 
 django.setup()
 
 from chat.eventlog import Channel, EventLog
 from chat.eventrows import Standing
-from chat.profiles import PROFILES
-from chat.runner import Runner
-from chat.tools.registry import discover
 from chat.wakeups import Polling
-from chat.wiring import Runtime, choose_routes
+from chat.wiring import Runtime
 from klerai.asgi import WithRuntime
 from klerai.asgi import application as logged
-from klerai.database import in_database, limit_threads
 
 
 class Unwritten(EventLog):
@@ -29,11 +23,7 @@ class Unwritten(EventLog):
 
 
 async def start() -> Runtime:
-    limit_threads()
-    route, _ = await in_database(choose_routes, PROFILES)
-    log, tools = Unwritten(lease_seconds=300, wakeups=Polling()), discover()
-    runner = Runner(log=log, tools=tools, profiles=PROFILES, route=lambda run: route, max_runs=1000)
-    return Runtime(runner, log, tools, route, [asyncio.create_task(log.write_forever())])
+    return await Runtime.start(log=Unwritten(lease_seconds=300, wakeups=Polling()))
 
 
 application = WithRuntime(logged._application, start=start)
