@@ -28,8 +28,8 @@ def has_subscription(person: Person) -> bool:
 def end_subscriptions(person: Person) -> None:
     """Cancel at once, at Stripe and here, whatever the person pays for by the month.
 
-    A checkout that was paid a moment ago is looked at first. Raises NothingSold, StripeUnavailable and StripeRefused;
-    then a subscription may still live, and the person must stay.
+    A checkout that was begun is closed first, and looked at: it may have been paid a moment ago. Raises NothingSold,
+    StripeUnavailable and StripeRefused; then a subscription may still live, and the person must stay.
     """
     customer_id = stripe_id_of(person.pk)
     begun = Order.objects.filter(person_id=person.pk, state=Order.State.OPEN).exclude(session_id="")
@@ -39,6 +39,7 @@ def end_subscriptions(person: Person) -> None:
         if customer is None:
             return
         for session_id in begun.values_list("session_id", flat=True):
+            stripe.expire_session(session_id)
             inbox.refresh(customer, stripe, "session", session_id)
         for subscription_id in list(subscriptions.living(person.pk).values_list("pk", flat=True)):
             _cancel(stripe, customer, subscription_id)

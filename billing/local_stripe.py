@@ -51,6 +51,10 @@ class LocalStripe:
         )
         return SessionFacts.of(kept.content)
 
+    def expire_session(self, id: str) -> None:
+        if LocalObject.objects.filter(kind="session", pk=id, content__status="open").exists():
+            change(id, status="expired")
+
     def create_portal(self, customer: str, *, return_url: str) -> str:
         return urljoin(settings.BASE_URL, f"{PORTAL_PATH}?{urlencode({'back': return_url})}")
 

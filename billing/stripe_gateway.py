@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -78,6 +78,10 @@ class StripeGateway:
             lambda: self._v1.checkout.sessions.create(params=_typed(params), options={"idempotency_key": order})
         )
         return SessionFacts.of(made.to_dict())
+
+    def expire_session(self, id: str) -> None:
+        with suppress(StripeRefused):  # which it does for all that are not open
+            _asked(lambda: self._v1.checkout.sessions.expire(id))
 
     def create_portal(self, customer: str, *, return_url: str) -> str:
         made = _asked(

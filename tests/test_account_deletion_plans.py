@@ -14,7 +14,9 @@ from billing.models import LocalObject, Order, Plan, StripeCustomer, StripeEvent
 from billing.stripe_settings import StripeSettings, stripe_settings
 from klerai.accounts.models import Person
 from klerai.env import Environment
+from tests.fakes.stripe_server import StripeFake
 from tests.people import PASSWORD, make_alice, sign_in
+from tests.selling import Buyer
 
 DELETE = "/settings/delete/"
 SILENT = StripeSettings("stripe", secret_key="sk_test_x", webhook_secret="whsec_1", api_base="http://127.0.0.1:9")
@@ -89,3 +91,14 @@ def test_a_plan_of_a_seller_that_is_no_longer_set_up_keeps_the_account(settings:
     assert page.status_code == 422
     assert "could not be cancelled here. Nothing was deleted." in page.content.decode()
     assert Person.objects.filter(pk=alice.pk).exists()
+
+
+@pytest.mark.parametrize("wanted", [{"pack": "500"}, {"plan": "pro"}], ids=["pack", "plan"])
+def test_a_checkout_that_was_begun_cannot_be_paid_once_its_person_has_left(
+    stripe_fake: StripeFake, wanted: dict[str, str]
+) -> None:
+    gone, stays = Buyer(stripe_fake), Buyer(stripe_fake)
+    begun, others = gone.begin(**wanted), stays.begin(**wanted)
+    assert sign_in(gone.person).post(DELETE, {"password": PASSWORD})["Location"] == "/goodbye/"
+    assert stripe_fake.world.get(begun)["status"] == "expired"
+    assert stripe_fake.world.get(others)["status"] == "open"

@@ -85,6 +85,11 @@ class Api:
                 return self._list(_LISTS[path], params, path)
             case "GET", [*_, id]:
                 return self._world.get(id)
+            case "POST", ["checkout", "sessions", id, "expire"]:
+                if self._world.get(id)["status"] != "open":
+                    raise Refused(400, "", 'Only Checkout Sessions with a status in ["open"] can be expired.')
+                self._world.expire(id)
+                return self._world.get(id)
             case "POST", ["subscriptions", id]:
                 return self._change(id, params)
             case "DELETE", ["subscriptions", id]:
