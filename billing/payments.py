@@ -77,6 +77,7 @@ def write(order: Order, session: SessionFacts, facts: PaymentFacts, *, now: date
             "cents": facts.cents,
             "credits_granted": order.credits,
             "invoice": session.invoice,
+            "charge": facts.charge,
             "paid_at": facts.paid_at,
         },
     )

@@ -34,7 +34,7 @@ class OfPerson(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # the mod
 
     search_fields = ("person_id",)
     search_help_text = (
-        "A person's e-mail address or id, or an id of a run, order, payment, refund, subscription or customer."
+        "A person's e-mail address or id, or an id of a run, order, payment, charge, refund, subscription or customer."
     )
     show_full_result_count = False
     change_list_template = "admin/billing/ledger_list.html"
@@ -76,7 +76,7 @@ def people_behind(term: str) -> Q:
         orders |= Q(pk=key)
         meant |= Q(person_id=key)
         meant |= Q(person_id__in=Transaction.objects.filter(run_id=key).values("person_id"))
-    bought = Q(payment_intent__startswith=term) | Q(invoice__startswith=term)
+    bought = Q(payment_intent__startswith=term) | Q(invoice__startswith=term) | Q(charge__startswith=term)
     taken_back = Reversal.objects.filter(stripe_id__startswith=term).values("payment__person_id")
     return (
         meant

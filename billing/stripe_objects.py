@@ -131,6 +131,7 @@ class PaymentFacts:
     currency: str
     paid_at: datetime
     livemode: bool
+    charge: str
     reversals: tuple[ReversalFacts, ...]
 
     @classmethod
@@ -145,6 +146,7 @@ class PaymentFacts:
             currency=intent["currency"],
             paid_at=_at(intent["created"]),
             livemode=bool(intent.get("livemode")),
+            charge=id_of(intent.get("latest_charge")),
             reversals=tuple(sorted(reversals, key=lambda one: (one.created, one.id))),
         )
 

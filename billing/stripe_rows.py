@@ -66,6 +66,7 @@ class Payment(models.Model):
     credits_granted = models.PositiveIntegerField()
     credits_revoked = models.PositiveIntegerField(default=0)
     invoice = models.CharField(max_length=100, blank=True)
+    charge = models.CharField(max_length=100, blank=True)  # what a bank and a dispute name
     paid_at = models.DateTimeField()
 
     class Meta:

@@ -26,7 +26,9 @@ def test_a_pack_is_granted_once_stripe_says_it_is_paid(stripe_fake: StripeFake) 
     assert (alice.balance.pack, alice.order.state) == (500, Order.State.PAID)
     (row, *_) = alice.get("/api/billing/ledger")["results"]
     assert (row["kind"], row["pack"], row["reason"]) == ("grant", 500, "Pack of 500 credits")
-    assert Payment.objects.get(person_id=alice.person.pk).payment_intent == session["payment_intent"]
+    payment = Payment.objects.get(person_id=alice.person.pk)
+    assert payment.payment_intent == session["payment_intent"]
+    assert payment.charge == stripe_fake.world.get(payment.payment_intent)["latest_charge"]
 
 
 def test_the_checkout_names_the_order_the_customer_and_the_price_and_is_made_once(stripe_fake: StripeFake) -> None:

@@ -63,8 +63,17 @@ def test_a_ledger_is_found_from_a_payment_and_back(boss: Client) -> None:
     alice, charlie = make_alice(), make_charlie()
     hers = make_belongings(alice)
     make_belongings(charlie)
+    Payment.objects.filter(person_id=alice.pk).update(charge=f"ch_{alice.pk.hex}")
     payment, order = Payment.objects.get(person_id=alice.pk), Order.objects.get(person_id=alice.pk)
-    terms = (payment.pk, str(order.pk), alice.email, str(alice.pk), f"cus_{alice.pk.hex}", str(hers.live.pk))
+    terms = (
+        payment.pk,
+        payment.charge,
+        str(order.pk),
+        alice.email,
+        str(alice.pk),
+        f"cus_{alice.pk.hex}",
+        str(hers.live.pk),
+    )
     for term in terms:
         page = text_of(boss, LEDGER, q=term)
         assert alice.email in page
