@@ -60,11 +60,11 @@ def leave(person: Person) -> None:
     if person.is_staff:
         raise StaffStay
     closing.end_subscriptions(person)
-    runs = list(runs_of(person).values_list("pk", flat=True))
+    person_id, runs = str(person.pk), list(runs_of(person).values_list("pk", flat=True))
     _delete(person)
     vault().forget(runs)
     forget_delivered(person.email, settings.DELIVERY)
-    logger.info("person_left", person=str(person.pk))
+    logger.info("person_left", person=person_id)
 
 
 @transaction.atomic

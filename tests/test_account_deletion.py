@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.sessions.models import Session
 from django.test import Client
@@ -28,6 +29,7 @@ from tests.account_rows import (
 from tests.fakes.ollama_server import OllamaFake
 from tests.front_door import is_signed_in, last_mail, log_in, mail_into
 from tests.people import PASSWORD, bearer, key_text, make_alice, make_charlie, make_person, sign_in
+from tests.second_factor import CONFIRM, confirm_code, fresh_code_of, turn_on
 
 DELETE, CODE, GOODBYE = "/settings/delete/", "/settings/delete/code/", "/goodbye/"
 # What the books keep. It names an id that belongs to nobody.
@@ -206,6 +208,19 @@ def test_after_five_wrong_codes_the_right_one_is_void(settings: Settings, tmp_pa
         leave(browser, code="wrong!")
     assert leave(browser, code=code)[0] == 422
     assert Person.objects.filter(pk=alice.pk).exists()
+
+
+def test_somebody_with_a_second_factor_gives_a_code_of_it_before_the_password() -> None:
+    alice = make_alice()
+    secret, _ = turn_on(sign_in(alice))
+    thief = sign_in(alice)  # a session that has the password and nothing else
+    assert thief.post(DELETE, {"password": PASSWORD})["Location"] == DELETE
+    assert PASSWORD not in str(dict(thief.session))
+    assert thief.get(DELETE)["Location"].startswith(CONFIRM)
+    assert Person.objects.filter(pk=alice.pk).exists()
+    assert confirm_code(thief, fresh_code_of(alice, secret), DELETE)["Location"] == DELETE
+    assert thief.post(DELETE, {"password": PASSWORD})["Location"] == GOODBYE
+    assert not Authenticator.objects.filter(user_id=alice.pk).exists()
 
 
 def test_staff_stay_and_are_told_why() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allauth.account.decorators import reauthentication_required
 from allauth.core import ratelimit
+from allauth.core.exceptions import ReauthenticationRequired
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
@@ -46,10 +47,20 @@ def _has_second_factor(request: HttpRequest) -> bool:
 @never_cache
 @sensitive_post_parameters("password", "code")
 @login_required
-@reauthentication_required(enabled=_has_second_factor)  # type: ignore[untyped-decorator]  # allauth is untyped
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete_account(request: HttpRequest) -> HttpResponse:
     """Who has a second factor gives a code of it first, like everywhere."""
+    try:
+        answer: HttpResponse = _confirmed(request)
+    except ReauthenticationRequired:
+        if request.method == "POST":  # else the form would wait in the session, with the password in it
+            return redirect("delete-account")
+        raise
+    return answer
+
+
+@reauthentication_required(enabled=_has_second_factor)  # type: ignore[untyped-decorator]  # allauth is untyped
+def _confirmed(request: HttpRequest) -> HttpResponse:
     person = person_of(request)
     if request.method != "POST":
         return _page(request, person)
