@@ -49,6 +49,7 @@ def test_five_wrong_passwords_close_an_account_to_guessers_from_anywhere() -> No
     assert guess(charlie.email, PASSWORD, address="198.51.100.2").status_code == 302
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_one_password_over_many_accounts_is_stopped_by_address() -> None:
     answers = [guess(new_email("nobody")) for _ in range(14)]
@@ -56,6 +57,7 @@ def test_one_password_over_many_accounts_is_stopped_by_address() -> None:
     assert not is_refused(guess(new_email("nobody"), address="198.51.100.9"))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_a_spoofed_forwarded_address_makes_no_new_guesser() -> None:
     answers = [guess(new_email("nobody"), **{"X-Forwarded-For": f"198.51.100.{number}"}) for number in range(14)]
@@ -95,6 +97,7 @@ def test_sign_up_and_reset_are_limited_too_and_answer_with_a_page() -> None:
         assert "Too many tries" in answers[-1].content.decode()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_wrong_codes_close_the_second_step_wherever_they_come_from_and_for_that_person_alone() -> None:
     alice, charlie = make_alice(), make_charlie()
@@ -110,6 +113,7 @@ def test_wrong_codes_close_the_second_step_wherever_they_come_from_and_for_that_
         assert cursor.fetchone()[0] >= 1, "counted where every process sees it"
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_wrong_codes_from_one_address_are_stopped_there() -> None:
     people = [make_alice() for _ in range(4)]

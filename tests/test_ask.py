@@ -44,6 +44,7 @@ def test_with_json_every_event_is_a_line_and_the_same_as_in_the_log() -> None:
     assert frames == logged(Run.objects.get(person=person).run_id)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["assistant", "grounded", "quick", "builder", "research"])
 def test_every_mode_answers_the_same_question(mode: str) -> None:
     person = make_person()
@@ -56,6 +57,7 @@ def test_every_mode_answers_the_same_question(mode: str) -> None:
     assert charged(Run.objects.get(person=person)) == (5 if mode == "research" else 7)
 
 
+@pytest.mark.thorough
 def test_a_conversation_is_continued_by_its_owner_only() -> None:
     alice, charlie = make_person(), make_person("charlie")
     first = run_command("ask", "Count to 3.", "--user", alice.email, "--json")
@@ -95,6 +97,7 @@ def test_bad_usage_is_exit_code_2_and_one_sentence(arguments: tuple[str, ...]) -
     assert not Run.objects.filter(person=person).exists()
 
 
+@pytest.mark.thorough
 def test_a_model_that_fails_is_exit_code_1(anthropic_fake: AnthropicFake) -> None:
     anthropic_fake.script(fails(400), forever=True)
     person = make_person()
@@ -104,6 +107,7 @@ def test_a_model_that_fails_is_exit_code_1(anthropic_fake: AnthropicFake) -> Non
     assert charged(Run.objects.get(person=person)) == 0
 
 
+@pytest.mark.thorough
 def test_ctrl_c_stops_the_run_which_then_ends_with_its_receipt(anthropic_fake: AnthropicFake) -> None:
     anthropic_fake.script(says("word " * 500, each_ms=20), forever=True)
     person = make_person()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chat.models import Run
 from tests.harness.frames import from_json, logged
 from tests.harness.parties import Party, only
@@ -14,6 +16,7 @@ from tests.serving import run_command, vendor_environment
 SUM = "What is 17.5 % of 2,480?"
 
 
+@pytest.mark.thorough
 @only("deepseek", "qwen_thinking", "openai", "ollama", "gemini")
 def test_a_question_that_needs_a_tool_is_answered_with_the_events_of_the_contract(party: Party) -> None:
     person = make_person()

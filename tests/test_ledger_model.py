@@ -44,7 +44,7 @@ STARTS = [  # clocks that change, months and years that end
     datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC),
 ]
 STEPS = [timedelta(seconds=1), timedelta(hours=1), timedelta(hours=25), timedelta(days=31), timedelta(hours=-30)]
-EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "50" if os.environ.get("KLERAI_THOROUGH") == "1" else "25"))
+EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "50" if os.environ.get("KLERAI_THOROUGH") == "1" else "10"))
 
 
 PLANS = {"free": (50, None), "pro": (150, 3_000), "tight": (60, 100)}  # a period that random days do use up
@@ -344,7 +344,7 @@ class Bought:
 
     def write(self, *, now: datetime) -> None:
         payment_id = f"pi_{self.order.pk.hex}"
-        facts = PaymentFacts(payment_id, "cus_1", "succeeded", 100, "usd", now, False, self.reversals)
+        facts = PaymentFacts(payment_id, "cus_1", "succeeded", 100, "usd", now, False, "", self.reversals)
         session = SessionFacts("cs_1", "", "complete", "paid", "cus_1", "", "usd", 100, (), payment_id, "", "", False)
         payments.write(self.order, session, facts, now=now)
 

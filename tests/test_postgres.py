@@ -105,6 +105,7 @@ def test_the_application_reads_and_writes_but_changes_no_tables(data_dir: Path) 
     server.stop()
 
 
+@pytest.mark.thorough
 def test_text_sorts_and_folds_the_same_on_every_machine(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)
     server.start()
@@ -127,6 +128,7 @@ def test_nobody_gets_in_without_the_password_file(data_dir: Path) -> None:
     server.stop()
 
 
+@pytest.mark.thorough
 def test_the_last_user_stops_the_server(data_dir: Path) -> None:
     first, second = EmbeddedServer(data_dir), EmbeddedServer(data_dir)
     first.start()
@@ -139,6 +141,7 @@ def test_the_last_user_stops_the_server(data_dir: Path) -> None:
     assert postgres_processes(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_a_server_left_by_a_killed_process_is_used_and_then_stopped(data_dir: Path) -> None:
     killed = run_python(CODE + "os.kill(os.getpid(), signal.SIGKILL)", data_dir)
     assert killed.returncode == -signal.SIGKILL
@@ -164,6 +167,7 @@ def test_rows_survive_a_killed_server(data_dir: Path) -> None:
     server.stop()
 
 
+@pytest.mark.thorough
 def test_a_pid_file_that_names_a_stranger_does_not_stop_a_start(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)
     server.start()
@@ -177,6 +181,7 @@ def test_a_pid_file_that_names_a_stranger_does_not_stop_a_start(data_dir: Path) 
     server.stop()
 
 
+@pytest.mark.thorough
 def test_an_interrupted_first_start_is_started_over(data_dir: Path) -> None:
     cluster = data_dir / "postgres" / "data"
     server = EmbeddedServer(data_dir)
@@ -205,6 +210,7 @@ def test_any_path_will_do(data_dir: Path, name: str) -> None:
     shutil.rmtree(data_dir)
 
 
+@pytest.mark.thorough
 def test_a_lost_password_file_is_named(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)
     server.start()
@@ -277,6 +283,7 @@ def test_a_full_disk_is_a_sentence_and_costs_nothing(data_dir: Path) -> None:
         subprocess.run(["umount", data_dir], check=True)
 
 
+@pytest.mark.thorough
 @needs_root
 def test_as_root_the_server_runs_as_somebody_unprivileged(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)

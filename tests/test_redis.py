@@ -51,6 +51,7 @@ def _listens(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.thorough
 def test_a_viewer_on_another_process_sees_a_run_as_it_goes_and_loses_nothing_when_redis_dies(
     redis: tuple[subprocess.Popen[bytes], str], anthropic_fake: AnthropicFake, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def hasty_server(database: object, line: ToxicProxy) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT1")
 def test_a_vendor_that_fails_in_any_turn_ends_the_run_and_costs_nothing(
     scenario: Scenario, hasty_server: str, anthropic_fake: AnthropicFake

@@ -97,6 +97,7 @@ class Afterwards:
     onwards: httpx.Response
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BM4")
 def test_a_process_may_die_at_any_step_of_a_run(
     scenario: Scenario, vendor_server: str, anthropic_fake: AnthropicFake, tmp_path: Path

@@ -51,6 +51,7 @@ def environment(stripe_fake: StripeFake) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BW4")
 def test_processes_may_die_around_any_announcement(
     scenario: Scenario, stripe_fake: StripeFake, environment: dict[str, str], tmp_path: Path

@@ -70,6 +70,7 @@ DOORS: dict[str, Send] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario
 @pytest.mark.parametrize("door", DOORS)
 def test_a_hostile_number_never_raises_a_balance(door: str, stripe_fake: StripeFake, settings: Settings) -> None:

@@ -61,6 +61,7 @@ class BadLine:
         return Slicer(self._dice.randint(1, 60), 0.001, reset_after_bytes=self._dice.randint(1, 1_200))
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT3")
 def test_every_reader_of_a_run_sees_every_event_once_and_in_order_over_a_line_that_breaks(
     scenario: Scenario, anthropic_fake: AnthropicFake, tmp_path: Path

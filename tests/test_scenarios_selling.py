@@ -37,6 +37,7 @@ def _at_one_moment(stripe_fake: StripeFake) -> Iterator[None]:
     stripe_fake.world.stopped_at = None
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BW1")
 def test_shuffled_and_repeated_announcements_end_in_the_same_books(scenario: Scenario, stripe_fake: StripeFake) -> None:
     count = scenario.size(full=1_000, normal=120, quick=60) // EVENTS_EACH

@@ -136,6 +136,7 @@ def other_server(database: object, anthropic_server: AnthropicFake) -> Iterator[
         yield url
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT6 stop")
 def test_a_run_stopped_after_any_of_its_events_ends_there_and_leaves_the_vendor(
     scenario: Scenario, vendor_server: str, other_server: str, anthropic_fake: AnthropicFake

@@ -230,6 +230,7 @@ def _leaks(text: str) -> bool:
     return any(private in text for private in (SECRET, "secrets.py", "Traceback", "/tests/"))
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT2 arguments")
 def test_every_real_tool_bears_whatever_arguments_a_model_may_write(
     scenario: Scenario, workshop: str, anthropic_fake: AnthropicFake, capfd: pytest.CaptureFixture[str]

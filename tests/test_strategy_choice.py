@@ -93,6 +93,7 @@ def test_nonsense_stops_the_start() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_base_url_alone_is_a_model_on_every_page(anthropic_fake: AnthropicFake, tmp_path: Path) -> None:
     anthropic_fake.script(says("Hello from the model."))
     environment = {"KLERAI_STRATEGY": "auto", "ANTHROPIC_BASE_URL": anthropic_fake.url}
@@ -104,6 +105,7 @@ def test_a_base_url_alone_is_a_model_on_every_page(anthropic_fake: AnthropicFake
     assert "Anthropic, claude-haiku-5-5." in setup
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["auto", "offline"])
 def test_without_a_model_every_page_says_so(strategy: str, tmp_path: Path) -> None:
     with server_process(tmp_path, KLERAI_STRATEGY=strategy) as server, by_session(server.url) as alice:

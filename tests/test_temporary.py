@@ -156,6 +156,7 @@ def test_after_a_restart_it_is_gone_and_says_so(anthropic_fake: AnthropicFake, t
     assert charged(Run.objects.get(run_id=run_id)) == 7
 
 
+@pytest.mark.thorough
 def test_by_setting_every_conversation_is_temporary(anthropic_fake: AnthropicFake, tmp_path: Path) -> None:
     environment = {**vendor_environment(anthropic_fake.url), "KLERAI_CONVERSATION_STORAGE": "memory"}
     anthropic_fake.script(says("Hello, amaranthine."))

@@ -69,6 +69,7 @@ def test_the_key_of_the_data_directory_is_private(running: Up, shared_data_dir: 
     assert (shared_data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.thorough
 def test_a_data_directory_in_use_names_the_running_address(running: Up, shared_data_dir: Path) -> None:
     refused = manage("up", "--port", "0", "--data", shared_data_dir)
     assert refused.returncode == 1
@@ -219,6 +220,7 @@ def test_a_wrong_database_address_is_a_sentence(command: str, address: str, reas
     assert "wrong@" not in refused.stderr
 
 
+@pytest.mark.thorough
 def test_a_command_before_the_first_start_says_what_makes_the_tables(data_dir: Path) -> None:
     tried = manage("ask", "Hello?", KLERAI_DATA_DIR=str(data_dir))
     assert tried.returncode == 1
@@ -233,6 +235,7 @@ def test_another_host_needs_a_secret_key(data_dir: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_a_person_cannot_turn_local_mode_on_by_a_variable(data_dir: Path) -> None:
     refused = manage("serve", "--port", "0", KLERAI_LOCAL="1", KLERAI_DATA_DIR=str(data_dir))
     assert refused.returncode == 1
@@ -246,6 +249,7 @@ def test_nonsense_in_a_setting_names_the_variable(data_dir: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_the_env_file_speaks_unless_the_environment_does(data_dir: Path) -> None:
     data_dir.mkdir()
     file = data_dir / ".env"

@@ -129,6 +129,7 @@ def test_stop_ends_an_answer_and_keeps_its_text(visit: OpenVisit) -> None:
     assert there.send.is_visible()
 
 
+@pytest.mark.thorough
 def test_escape_stops_and_a_queued_question_is_held_back(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")
@@ -144,6 +145,7 @@ def test_escape_stops_and_a_queued_question_is_held_back(visit: OpenVisit) -> No
     assert there.runs.count() == 1
 
 
+@pytest.mark.thorough
 def test_a_queued_question_is_sent_after_the_answer(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")
@@ -167,6 +169,7 @@ def test_a_question_without_credits_stays_in_the_box(visit: OpenVisit) -> None:
     assert there.page.get_by_role("link", name="See options").is_visible()
 
 
+@pytest.mark.thorough
 def test_asking_again_and_editing_make_versions_that_can_be_gone_through(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")

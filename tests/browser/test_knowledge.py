@@ -72,6 +72,7 @@ def with_guide(there: Visit, person: Person, name: str = "guide.md", text: str =
     there.page.get_by_role("link", name=name).wait_for()
 
 
+@pytest.mark.thorough
 def test_files_are_dropped_watched_and_opened_at_a_passage(visit: OpenVisit) -> None:
     there = visit(alice := make_person())
     there.open(BASE)
@@ -100,6 +101,7 @@ def test_files_are_dropped_watched_and_opened_at_a_passage(visit: OpenVisit) -> 
     assert "Otters sleep afloat" in " ".join(there.page.locator("mark").all_inner_texts())
 
 
+@pytest.mark.thorough
 def test_the_files_of_a_folder_keep_their_paths_apart(visit: OpenVisit) -> None:
     there = visit(alice := make_person())
     there.open(BASE)
@@ -158,6 +160,7 @@ def test_a_document_is_deleted_after_a_dialog_and_by_keyboard(visit: OpenVisit) 
     assert not documents_of(alice).exists()
 
 
+@pytest.mark.thorough
 def test_a_long_document_goes_on_in_place(visit: OpenVisit) -> None:
     there = visit(alice := make_person())
     with_guide(there, alice, "long.txt", LONG)

@@ -131,6 +131,7 @@ def test_setting_up_and_signing_in_work_without_script(visit: OpenVisit) -> None
         elsewhere.page.get_by_role("textbox", name="Message").wait_for()
 
 
+@pytest.mark.thorough
 def test_recovery_codes_are_copied_and_other_devices_signed_out_by_keyboard_alone(visit: OpenVisit) -> None:
     robin = make_robin()
     signed_in_elsewhere(robin)
