@@ -39,7 +39,7 @@ def checkout(request: HttpRequest, order_id: UUID) -> HttpResponse:
     item = order.price.plan or order.price.pack
     context = {
         "item": item,
-        "dollars": f"{order.price.cents / 100:,.2f}",
+        "dollars": order.price.dollars,
         "is_plan": order.price.plan is not None,
         "is_open": session.content["status"] == "open",
         "back": session.content["cancel_url"],

@@ -73,4 +73,13 @@ class Price(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.plan or self.pack}: ${self.cents / 100:,.2f} from {self.starts_on}"
+        return f"{self.plan or self.pack}: {self.dollars} from {self.starts_on}"
+
+    @property
+    def dollars(self) -> str:
+        return in_dollars(self.cents)
+
+
+def in_dollars(cents: int) -> str:
+    """An amount as people write it: $20, but $19.50."""
+    return f"${cents / 100:,.2f}".removesuffix(".00")

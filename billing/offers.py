@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 from django.utils import timezone
 
 from billing.errors import NotOffered
 from billing.offer_rows import Pack, Plan, Price
 
 _LOCAL = "price_local_"
+Item = TypeVar("Item", Plan, Pack)
 
 
 def price_of(item: Plan | Pack, *, today: date | None = None) -> Price:
@@ -23,6 +25,16 @@ def price_of(item: Plan | Pack, *, today: date | None = None) -> Price:
     if price is None or not item.is_offered:
         raise NotOffered(item.pk)
     return price
+
+
+def on_sale(kind: type[Item], *, today: date | None = None) -> list[tuple[Item, Price | None]]:
+    """Everything of a kind that is offered, beside the newest price that has begun; None where none has.
+
+    Two queries, however much is on sale.
+    """
+    begun = Price.objects.filter(starts_on__lte=today or timezone.now().date()).order_by("-starts_on")
+    offered = kind.objects.filter(is_offered=True).prefetch_related(Prefetch("prices", begun))
+    return [(item, next(iter(item.prices.all()), None)) for item in offered]
 
 
 def selling_id(price: Price) -> str:

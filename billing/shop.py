@@ -19,7 +19,7 @@ from billing import inbox, offers, past_due, subscriptions
 from billing.customers import stripe_id_of
 from billing.errors import AlreadySubscribed, NotOffered, NotSubscribed, StripeRefused, StripeUnavailable
 from billing.gateway import Gateway, NewSession, gateway
-from billing.offer_rows import Pack, Plan, Price
+from billing.offer_rows import Pack, Plan, Price, in_dollars
 from billing.past_due import Banner
 from billing.plans import FREE
 from billing.stripe_rows import Order, StripeCustomer, Subscription
@@ -57,6 +57,10 @@ class PlanOffer:
     cents: int
     cents_per_credit: float | None
 
+    @property
+    def dollars(self) -> str:
+        return in_dollars(self.cents)
+
 
 @dataclass(frozen=True, slots=True)
 class PackOffer:
@@ -65,6 +69,10 @@ class PackOffer:
     credits: int
     cents: int
     cents_per_credit: float
+
+    @property
+    def dollars(self) -> str:
+        return in_dollars(self.cents)
 
 
 def is_open() -> bool:
@@ -79,14 +87,13 @@ def is_test() -> bool:
 
 def plans_offered() -> tuple[PlanOffer, ...]:
     """Free first; without a price a plan other than Free is not offered."""
-    return tuple(
-        _plan_offer(plan) for plan in Plan.objects.filter(is_offered=True) if plan.name == FREE or _has_price(plan)
-    )
+    offered = offers.on_sale(Plan)
+    return tuple(_plan_offer(plan, price) for plan, price in offered if plan.name == FREE or price is not None)
 
 
 def packs_offered() -> tuple[PackOffer, ...]:
     """The smallest first."""
-    return tuple(_pack_offer(pack) for pack in Pack.objects.filter(is_offered=True) if _has_price(pack))
+    return tuple(_pack_offer(pack, price) for pack, price in offers.on_sale(Pack) if price is not None)
 
 
 def start_checkout(person: Person, *, plan: str | None = None, pack: str | None = None, return_url: str) -> str:
@@ -95,8 +102,7 @@ def start_checkout(person: Person, *, plan: str | None = None, pack: str | None 
     They come back to `return_url`, after paying with `?order=` and its id, which `order_of` knows. Raises NotOffered,
     AlreadySubscribed, NothingSold, StripeUnavailable and StripeRefused; in each case nothing was bought.
     """
-    item = _offered(plan=plan, pack=pack)
-    price = offers.price_of(item)
+    item, price = _offered(plan=plan, pack=pack)
     if isinstance(item, Plan) and subscriptions.has_living(person):
         raise AlreadySubscribed(person.pk)
     with gateway() as stripe:
@@ -165,7 +171,7 @@ def change_plan(person: Person, *, plan: str) -> Subscription:
     """
     if plan == FREE:
         return cancel_at_period_end(person)
-    price = offers.price_of(_offered(plan=plan))
+    _, price = _offered(plan=plan)
     with _living(person) as (stripe, subscription):
         facts = stripe.subscription(subscription.pk)
         if facts is None or price.cents <= offers.price_of(subscription.plan).cents:
@@ -193,26 +199,23 @@ def _customer(stripe: Gateway, person: Person) -> str:
     return StripeCustomer.objects.get_or_create(person_id=person.pk, defaults={"stripe_id": made})[0].stripe_id
 
 
-def _offered(*, plan: str | None = None, pack: str | None = None) -> Plan | Pack:
+def _offered(*, plan: str | None = None, pack: str | None = None) -> tuple[Plan | Pack, Price]:
     if (plan is None) == (pack is None):
         raise NotOffered(f"{plan} and {pack}")
-    for_sale: Iterable[Plan | Pack] = (Plan if plan is not None else Pack).objects.filter(is_offered=True)
-    found = next((item for item in for_sale if item.pk == (plan or pack)), None)
-    if found is None:
-        raise NotOffered(plan or pack or "")
-    return found
+    for_sale: Iterable[tuple[Plan | Pack, Price | None]] = (
+        offers.on_sale(Plan) if pack is None else offers.on_sale(Pack)
+    )
+    for item, price in for_sale:
+        if item.pk == (plan or pack) and price is not None:
+            return item, price
+    raise NotOffered(plan or pack or "")
 
 
-def _plan_offer(plan: Plan) -> PlanOffer:
-    cents = offers.price_of(plan).cents if plan.name != FREE else 0
+def _plan_offer(plan: Plan, price: Price | None) -> PlanOffer:
+    cents = price.cents if price is not None and plan.name != FREE else 0
     each = cents / plan.period_credits if plan.period_credits and cents else None
     return PlanOffer(plan.name, plan.title, plan.daily_credits, plan.period_credits, cents, each)
 
 
-def _pack_offer(pack: Pack) -> PackOffer:
-    cents = offers.price_of(pack).cents
-    return PackOffer(pack.slug, pack.title, pack.credits, cents, cents / pack.credits)
-
-
-def _has_price(item: Plan | Pack) -> bool:
-    return Price.objects.filter(**{item._meta.model_name or "": item}, starts_on__lte=timezone.now().date()).exists()
+def _pack_offer(pack: Pack, price: Price) -> PackOffer:
+    return PackOffer(pack.slug, pack.title, pack.credits, price.cents, price.cents / pack.credits)
