@@ -56,7 +56,7 @@ def open_day(person: Person, purse: Purse, *, now: datetime) -> Purse:
     terms = plan_of(person, now=now)
     due = _due(terms, purse, granted=granted)
     if due:
-        purse = _grant(purse, plan=terms.name, amount=due, granted=granted, today=today, now=now)
+        purse = _grant(purse, terms, amount=due, granted=granted, today=today, now=now)
     return purses.mark_day(purse, day=today, granted=granted + due, plan=terms.name, plan_until=terms.until)
 
 
@@ -103,21 +103,22 @@ def _expire_rest(purse: Purse, *, now: datetime) -> Purse:
         kind="expire",
         moves={("wallet", "daily"): -rest, ("expired", "daily"): rest},
         day=purse.day,
-        reason=f"Not used on {purse.day}",
+        reason=f"Unused credits of {purse.day:%-d %B}",
         now=now,
     )
     return append(purse, draft) or purse
 
 
-def _grant(purse: Purse, *, plan: str, amount: int, granted: int, today: date, now: datetime) -> Purse:
+def _grant(purse: Purse, terms: Terms, *, amount: int, granted: int, today: date, now: datetime) -> Purse:
     """`granted` is what the day had brought before: a plan may come, and be topped up, in the middle of it."""
     topped_up = f":{granted}" if granted else ""
+    why = f", topped up for {terms.title}" if granted else ""
     draft = Draft(
-        key=f"grant:daily:{purse.person_id}:{today}:{plan}{topped_up}",
+        key=f"grant:daily:{purse.person_id}:{today}:{terms.name}{topped_up}",
         kind="grant",
         moves={("issued", "daily"): -amount, ("wallet", "daily"): amount},
         day=today,
-        reason=f"Daily credits of {today}",
+        reason=f"Credits for {today:%-d %B}{why}",
         now=now,
     )
     return append(purse, draft) or purse

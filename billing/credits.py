@@ -7,7 +7,7 @@ left out it is the real one.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from billing import allowance, journal, statement
 from billing import purse as purses
-from billing.allowance import Limit, is_open, open_day
+from billing.allowance import Limit, binding, is_open, open_day
 from billing.errors import (
     AccountBlocked,
     AlreadyReleased,
@@ -28,11 +28,11 @@ from billing.errors import (
     NothingHeld,
 )
 from billing.holding import Held, resolution
-from billing.journal import Draft, Resolution, TransactionKind
+from billing.journal import Draft, Resolution
 from billing.models import MOST_PER_ENTRY
 from billing.pricing import Line, total
 from billing.purse import Moves, Purse
-from billing.statement import LedgerRow
+from billing.statement import EVERYTHING, LedgerRow, Wanted
 from klerai.accounts.models import Person
 
 __all__ = [
@@ -45,7 +45,9 @@ __all__ = [
     "Limit",
     "Settlement",
     "Shortfall",
+    "Wanted",
     "balance_of",
+    "binding",
     "entries_of",
     "grant",
     "held_for",
@@ -221,15 +223,19 @@ def grant(
 
 
 def entries_of(
-    person: Person,
-    *,
-    before: int | None = None,
-    limit: int = 20,
-    run_id: uuid.UUID | None = None,
-    kinds: Collection[TransactionKind] | None = None,
+    person: Person, wanted: Wanted = EVERYTHING, *, before: int | None = None, limit: int = 20
 ) -> tuple[LedgerRow, ...]:
     """The person's ledger, newest first; `before` is the `number` of the last row already read."""
-    return statement.rows_of(person.id, before=before, limit=limit, run_id=run_id, kinds=kinds)
+    return statement.rows_of(person.id, wanted, before=before, limit=limit)
+
+
+def owned_after(person: Person, rows: Sequence[LedgerRow]) -> dict[int, int]:
+    """What the person owned right after each row, by its number: what was free and what was held, together.
+
+    It changes by exactly what each row says, also while several questions were being answered.
+    """
+    held = statement.held_after(person.id, [row.number for row in rows])
+    return {row.number: row.balance_after + held[row.number] for row in rows}
 
 
 def _opened(person: Person, *, now: datetime) -> Purse:

@@ -83,3 +83,8 @@ class Price(models.Model):
 def in_dollars(cents: int) -> str:
     """An amount as people write it: $20, but $19.50."""
     return f"${cents / 100:,.2f}".removesuffix(".00")
+
+
+def in_cents(each: float) -> str:
+    """What one credit comes to: 0.63 ¢, 4.0 ¢."""
+    return f"{each:.2f} ¢" if each < 1 else f"{each:.1f} ¢"

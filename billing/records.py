@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from billing.statement import rows_of
+from billing.statement import EVERYTHING, LedgerRow, Wanted, rows_of
 from billing.stripe_rows import Order, Payment, Subscription
 from klerai.accounts.models import Person
 
-COLUMNS = ("number", "created_at", "kind", "run_id", "reason", "daily", "pack", "held", "daily_after", "pack_after")
+COLUMNS = ("number", "created_at", "kind", "run_id", "what", "daily", "pack", "held", "daily_after", "pack_after")
 _AT_ONCE = 500
+_COMPUTED = tuple("=+-@\t\r\n＝＋－＠")  # what a spreadsheet takes for the beginning of a formula
 
 
-def ledger_csv(person: Person) -> Iterator[str]:
-    """The whole ledger, newest first, some rows at a time. A cell that a spreadsheet would compute is kept as text."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a row of the ledger was, in words, and the id its question goes by outside."""
+
+    words: str
+    run_id: UUID | None
+
+
+Telling = Callable[[Person, Sequence[LedgerRow]], Iterable[Told]]
+
+
+def ledger_csv(person: Person, wanted: Wanted = EVERYTHING, *, tell: Telling) -> Iterator[str]:
+    """The rows wanted, newest first, some at a time. Words that a spreadsheet would compute are kept as text."""
     yield _line(COLUMNS)
     before: int | None = None
-    while rows := rows_of(person.pk, before=before, limit=_AT_ONCE, run_id=None, kinds=None):
-        for row in rows:
-            reason = f"'{row.reason}" if row.reason[:1] in "=+-@\t\r" and row.reason else row.reason
-            cells = (row.number, row.created_at.isoformat(), row.kind, row.run_id or "", reason)
-            yield _line((*cells, row.daily, row.pack, row.held, row.daily_after, row.pack_after))
+    while rows := rows_of(person.pk, wanted, before=before, limit=_AT_ONCE):
+        lines = (
+            _line((*_cells(row, told), row.daily, row.pack, row.held, row.daily_after, row.pack_after))
+            for row, told in zip(rows, tell(person, rows), strict=True)
+        )
+        yield "".join(lines)
         before = rows[-1].number
 
 
@@ -61,6 +76,11 @@ def purchases_of(person: Person) -> dict[str, Any]:
             for each in subscriptions
         ],
     }
+
+
+def _cells(row: LedgerRow, told: Told) -> tuple[object, ...]:
+    words = f"'{told.words}" if told.words.lstrip(" ").startswith(_COMPUTED) else told.words
+    return row.number, row.created_at.isoformat(), row.kind, told.run_id or "", words
 
 
 def _line(cells: tuple[object, ...]) -> str:

@@ -19,7 +19,7 @@ from billing import inbox, offers, past_due, subscriptions
 from billing.customers import stripe_id_of
 from billing.errors import AlreadySubscribed, NotOffered, NotSubscribed, StripeRefused, StripeUnavailable
 from billing.gateway import Gateway, NewSession, gateway
-from billing.offer_rows import Pack, Plan, Price, in_dollars
+from billing.offer_rows import Pack, Plan, Price, in_cents, in_dollars
 from billing.past_due import Banner
 from billing.plans import FREE
 from billing.stripe_rows import Order, StripeCustomer, Subscription
@@ -34,6 +34,7 @@ __all__ = [
     "banner_for",
     "cancel_at_period_end",
     "change_plan",
+    "has_bought",
     "is_open",
     "is_test",
     "open_portal",
@@ -61,6 +62,10 @@ class PlanOffer:
     def dollars(self) -> str:
         return in_dollars(self.cents)
 
+    @property
+    def each(self) -> str:
+        return in_cents(self.cents_per_credit) if self.cents_per_credit is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
 class PackOffer:
@@ -73,6 +78,10 @@ class PackOffer:
     @property
     def dollars(self) -> str:
         return in_dollars(self.cents)
+
+    @property
+    def each(self) -> str:
+        return in_cents(self.cents_per_credit)
 
 
 def is_open() -> bool:
@@ -139,6 +148,11 @@ def open_portal(person: Person, *, return_url: str) -> str:
 def order_of(person: Person, order_id: UUID) -> Order | None:
     """How a purchase stands, by our own rows: what a page polls after the person came back."""
     return Order.objects.filter(pk=order_id, person_id=person.pk).select_related("price__plan", "price__pack").first()
+
+
+def has_bought(person: Person) -> bool:
+    """Whether the payment service knows the person, and so has a portal for them."""
+    return bool(stripe_id_of(person.pk))
 
 
 def subscription_of(person: Person) -> Subscription | None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
 
 from chat.models import Conversation, Item, Run
 from chat.vault import vault
@@ -108,6 +109,13 @@ def items_of(runs: Iterable[Run]) -> dict[UUID, list[Item]]:
     for item in Item.objects.filter(run__in=kept).order_by("run", "position") if kept else ():
         found[item.run_id].append(item)
     return found
+
+
+def questions_of(runs: Iterable[Run], *, characters: int) -> dict[UUID, str]:
+    """How the question of each run begins. Those of temporary ones are written nowhere and not among them."""
+    kept = [run.pk for run in runs if not run.is_temporary]
+    asked = Item.objects.filter(run__in=kept, kind=Item.Kind.QUERY).annotate(begin=Left("content", characters))
+    return dict(asked.values_list("run_id", "begin"))
 
 
 def citations_of(run: Run) -> list[dict[str, Any]]:

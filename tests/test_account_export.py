@@ -121,7 +121,7 @@ def test_the_originals_the_ledger_and_the_rest_say_what_is_true(
         "lapis stone",
     ]
     lines = archive.read("ledger.csv").decode().splitlines()
-    assert lines[0].startswith("number,created_at,kind,run_id,reason,")
+    assert lines[0].startswith("number,created_at,kind,run_id,what,")
     assert any(",grant,,A pack,0,500," in line for line in lines)
     assert json.loads(archive.read("purchases.json"))["payments"][0]["cents"] == 2000
 

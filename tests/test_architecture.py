@@ -30,6 +30,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "chat.compaction",
         "chat.export",
         "chat.departure",
+        "chat.ledger_check",
+        "chat.movements",
+        "chat.spending",
     ),
     ("chat.wiring",),
     ("chat.runner", "chat.follow_up", "chat.sweeper", "chat.mcp"),
@@ -87,7 +90,7 @@ APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory",
 FACES = {
     "billing": {
         *("credits", "pricing", "plans", "audit", "errors", "shop", "closing", "records"),
-        *("stripe_settings", "webhook", "local_pages"),
+        *("stripe_settings", "webhook", "local_pages", "packs", "usage", "checkup"),
     },
     "retrieval": {
         *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),

@@ -106,7 +106,7 @@ def test_going_to_and_fro_in_one_day_never_gives_more_than_the_better_plans_day(
         subscribed(person, start=NOON + timedelta(minutes=hour), now=now, ended_at=now if hour % 2 else None)
         given += daily(person, now=now)
         credits.release(person, run_id=hold(person, 1, now=now), now=now)
-    grants = sum(row.daily for row in credits.entries_of(person, kinds=["grant"], limit=100))
+    grants = sum(row.daily for row in credits.entries_of(person, credits.Wanted(kinds=["grant"]), limit=100))
     assert grants == 150
 
 

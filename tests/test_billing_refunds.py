@@ -63,7 +63,7 @@ def test_a_whole_refund_takes_what_was_not_spent(alice: Buyer) -> None:
     spend(alice, 320)
     refund(alice, session, 2_000)
     assert alice.balance.pack == 0
-    (row,) = credits.entries_of(alice.person, kinds=["revoke"])
+    (row,) = credits.entries_of(alice.person, credits.Wanted(kinds=["revoke"]))
     assert (row.pack, row.reason) == (-180, "Refund of a pack")
 
 

@@ -193,7 +193,7 @@ def test_a_stranger_can_neither_use_nor_end_somebody_elses_run() -> None:
     with pytest.raises(NothingHeld):
         credits.release(stranger, run_id=run_id, now=NOON)
     assert credits.settlement_of(stranger, run_id=run_id) is None
-    assert credits.entries_of(stranger, run_id=run_id) == ()
+    assert credits.entries_of(stranger, credits.Wanted(run_ids=[run_id])) == ()
     assert (balance(owner), balance(stranger)) == ((45, 0, 5), (50, 0, 0))
 
 
@@ -258,8 +258,8 @@ def test_the_ledger_reads_newest_first_and_goes_on_where_it_stopped() -> None:
     assert (rows[0].run_id, rows[2].reason) == (run_id, "Sorry for the trouble")
     first = credits.entries_of(person, limit=3)
     assert first + credits.entries_of(person, limit=3, before=first[-1].number) == rows
-    assert credits.entries_of(person, run_id=run_id) == rows[:2]
-    assert credits.entries_of(person, kinds=["grant"]) == rows[2:]
+    assert credits.entries_of(person, credits.Wanted(run_ids=[run_id])) == rows[:2]
+    assert credits.entries_of(person, credits.Wanted(kinds=["grant"])) == rows[2:]
     assert credits.entries_of(verified()) == ()
 
 

@@ -124,7 +124,7 @@ def test_each_kind_of_damage_is_named(statement: str, expected: set[str]) -> Non
     run_id = uuid.uuid4()
     credits.hold(person, run_id=run_id, amount=5, now=NOON)
     credits.settle(person, run_id=run_id, lines=[base_line()], now=NOON)
-    rows = {row.kind: row.id for row in credits.entries_of(person, run_id=run_id)}
+    rows = {row.kind: row.id for row in credits.entries_of(person, credits.Wanted(run_ids=[run_id]))}
     with damaged(statement, rows, run_id=run_id):
         assert {violation.id for violation in audit.violations()} == expected
     assert audit.violations() == []

@@ -173,13 +173,15 @@ def test_billing_counts_packs_and_pages_back_through_the_ledger(server: str) -> 
     with by_session(server, person) as alice:
         newest = alice.get("/billing/")
         assert "280 credits left" in words(newest)
-        assert "Packs 230 left" in words(newest)
-        assert "Gift 22" in words(newest)
-        assert "Gift 1 " not in words(newest)
-        older = re.search(r'href="(\?before=\d+)#ledger"', newest.text)
+        assert "Packs 230 of 230 left" in words(newest)
+        assert "Gift 22 packs +10" in words(newest)
+        assert "Gift 2 packs +10" not in words(newest)
+        whole = alice.get("/billing/ledger/")
+        assert "Gift 1 packs +10" not in words(whole)
+        older = re.search(r'href="(\?before=\d+)"', whole.text)
         assert older
-        assert "Gift 1 packs +10" in words(alice.get(f"/billing/{older[1]}"))
-        assert alice.get("/billing/?before=nonsense").status_code == 200
+        assert "Gift 1 packs +10" in words(alice.get(f"/billing/ledger/{older[1]}"))
+        assert "Gift 22" in words(alice.get("/billing/ledger/?before=nonsense"))
 
 
 def test_somebody_unverified_is_told_what_is_missing(server: str) -> None:

@@ -77,13 +77,15 @@ def test_a_purse_is_spent_exactly_while_processes_die(scenario: Scenario) -> Non
             fire.watch(2 if kills > 1 and number else 0.2)
             fire.kill_one(number)
         ends = fire.ends()
-    orphans = [row.run_id for row in credits.entries_of(person, limit=100_000, kinds=["hold"]) if row.run_id]
+    orphans = [
+        row.run_id for row in credits.entries_of(person, credits.Wanted(kinds=["hold"]), limit=100_000) if row.run_id
+    ]
     orphans = [run_id for run_id in orphans if credits.settlement_of(person, run_id=run_id) is None]
     for run_id in orphans:  # as the sweeper does with the runs of processes that are gone
         credits.release(person, run_id=run_id)
 
     balance = credits.balance_of(person)
-    settled = sum(row.spent for row in credits.entries_of(person, limit=100_000, kinds=["settle"]))
+    settled = sum(row.spent for row in credits.entries_of(person, credits.Wanted(kinds=["settle"]), limit=100_000))
     scenario.figures = {
         "kills": kills,
         "clients": clients,

@@ -15,6 +15,7 @@ from billing import records
 from chat.export.archive import Archive
 from chat.export.conversations import conversation_as_json, conversation_as_markdown
 from chat.models import Conversation, GitHubToken
+from chat.movements import tell
 from chat.queries import conversations_of
 from klerai.accounts.devices import device_words
 from klerai.accounts.models import Person
@@ -115,7 +116,7 @@ def _document(knowledge_base: KnowledgeBase, document: Document, archive: Archiv
 def _rest(person: Person, archive: Archive) -> None:
     archive.add_json("knowledge/knowledge_bases.json", belongings.described(person))
     archive.add_json("web_results.json", belongings.web_results_of(person))
-    archive.add("ledger.csv", records.ledger_csv(person))
+    archive.add("ledger.csv", records.ledger_csv(person, tell=tell))
     archive.add_json("purchases.json", records.purchases_of(person))
 
 

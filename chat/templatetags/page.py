@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import lucide
 from django import template
@@ -50,6 +50,17 @@ def duration(milliseconds: float) -> str:
         return f"{milliseconds / SECOND_MS:.1f} s"
     minutes, seconds = divmod(round(milliseconds / SECOND_MS), 60)
     return f"{minutes} min {seconds} s"
+
+
+@register.filter
+def time_left(span: timedelta) -> str:
+    """How long it is until then, as people say it: 12 min, 13 h 11 min, 2 days 4 h."""
+    minutes = max(1, round(span.total_seconds() / 60))
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} day{'' if days == 1 else 's'}{f' {hours} h' if hours else ''}"
+    return f"{hours} h{f' {minutes} min' if minutes else ''}" if hours else f"{minutes} min"
 
 
 @register.filter

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from billing.shop import banner_for
 from chat.views.sidebar import Sidebar, sidebar_of
 from klerai.accounts.models import Person
 
@@ -33,6 +34,10 @@ def framed(
     current: UUID | None = None,
     sidebar: Sidebar | None = None,
 ) -> HttpResponse:
-    """A page with its sidebar. `current` is the conversation that is open; `sidebar` spares reading it twice."""
-    beside = sidebar or sidebar_of(person_of(request), current=current)
-    return render(request, template, {**context, "sidebar": beside})
+    """A page with its sidebar, and with what has to be said on every one of them while a payment is open.
+
+    `current` is the conversation that is shown; `sidebar` spares reading it twice.
+    """
+    person = person_of(request)
+    beside = sidebar or sidebar_of(person, current=current)
+    return render(request, template, {**context, "sidebar": beside, "past_due": banner_for(person)})

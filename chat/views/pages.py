@@ -19,7 +19,8 @@ from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversation_of, is_gone, run_of
 from chat.tools.registry import discover
 from chat.views.frame import framed, gone_page, person_of
-from chat.views.sidebar import PurseView, sidebar_of, title_of
+from chat.views.purse import PurseView
+from chat.views.sidebar import sidebar_of, title_of
 from chat.views.starters import is_offline, starters
 from chat.views.thread import SHOWN_RUNS, branch_through, thread_of
 from klerai.accounts.models import Person

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
 from django.utils import timezone
 
-from billing.credits import balance_of, limits_of
 from chat.models import Conversation, Run
 from chat.queries import conversations_of, runs_of
+from chat.views.purse import PurseView, purse_of
 from klerai.accounts.models import Person
 
 SHOWN_CONVERSATIONS = 60
@@ -36,31 +36,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class PurseView:
-    """What is left to spend, and how much of the day's credits is used."""
-
-    left: int
-    daily: int
-    pack: int
-    day_used: int
-    day_most: int
-    resets_at: datetime
-    zone: str
-
-    @property
-    def is_from_packs(self) -> bool:
-        return self.daily == 0 and self.pack > 0
-
-    @property
-    def is_day_spent(self) -> bool:
-        return self.day_used >= self.day_most
-
-    @property
-    def day_label(self) -> str:
-        return f"Credits used today, {self.day_used:,} of {self.day_most:,}"
-
-
-@dataclass(frozen=True, slots=True)
 class Sidebar:
     groups: tuple[Group, ...]
     purse: PurseView
@@ -75,20 +50,6 @@ def sidebar_of(person: Person, *, current: UUID | None = None) -> Sidebar:
         groups=tuple(_groups(shown[:SHOWN_CONVERSATIONS], person, today=today)),
         purse=purse_of(person),
         current=current,
-    )
-
-
-def purse_of(person: Person) -> PurseView:
-    balance = balance_of(person)
-    day = next(limit for limit in limits_of(person) if limit.name == "daily")
-    return PurseView(
-        left=balance.available,
-        daily=balance.daily,
-        pack=balance.pack,
-        day_used=day.used,
-        day_most=day.max,
-        resets_at=day.resets_at,
-        zone=person.time_zone,
     )
 
 
