@@ -60,6 +60,10 @@ class PlanView:
     better: tuple[PlanOffer, ...]
 
     @property
+    def is_unpaid(self) -> bool:
+        return self.subscription is not None and self.subscription.unpaid_since is not None
+
+    @property
     def ends_at(self) -> datetime | None:
         return self.subscription.cancels_at if self.subscription else None
 
@@ -102,8 +106,9 @@ def _plan(person: Person) -> PlanView:
     terms, offers = plan_of(person), shop.plans_offered()
     subscription = shop.subscription_of(person)
     living = subscription if subscription is not None and subscription.ended_at is None else None
-    mine = next((offer for offer in offers if offer.name == (living.plan_id if living else terms.name)), None)
-    cents = mine.cents if mine else 0
+    by_name = {offer.name: offer for offer in offers}
+    mine, paid_for = by_name.get(terms.name), by_name.get(living.plan_id if living else terms.name)
+    cents = paid_for.cents if paid_for else 0
     return PlanView(
         terms=terms,
         price=mine.dollars if mine and mine.cents else "",

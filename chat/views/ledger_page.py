@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from billing.credits import LedgerRow, entries_of, owned_after
 from billing.records import ledger_csv
+from chat.models import Conversation
 from chat.movements import Movement, movements_of, tell
 from chat.views.frame import framed, person_of
 from chat.views.ledger_filter import LedgerFilter
@@ -91,12 +92,18 @@ def _line(movement: Movement, balance: int) -> Line:
         words=movement.words,
         note=movement.note,
         url=_paper_of(movement),
-        conversation=title_of(conversation) if conversation else "",
+        conversation=_conversation(conversation, movement) if conversation else "",
         conversation_url=reverse("conversation", args=[conversation.pk]) + at if conversation else "",
         source=_source(row),
         change=row.daily + row.pack,
         balance=balance,
     )
+
+
+def _conversation(conversation: Conversation, movement: Movement) -> str:
+    """Its title, unless that is the question itself."""
+    title = title_of(conversation)
+    return "its conversation" if movement.words.endswith(title) else title
 
 
 def _paper_of(movement: Movement) -> str:
@@ -112,7 +119,7 @@ def _source(row: LedgerRow) -> str:
     moved = [(name, abs(amount)) for name, amount in (("daily", row.daily), ("packs", row.pack)) if amount]
     if len(moved) == 1:
         return moved[0][0]
-    return ", ".join(f"{amount:,} {name}" for name, amount in moved)
+    return ", ".join(f"{amount:,}\N{NO-BREAK SPACE}{name}" for name, amount in moved)
 
 
 def _older(form: LedgerFilter, rows: Sequence[LedgerRow]) -> str:
