@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from billing.pricing import BASE
 from chat.duties import Duties
 from chat.endings import Answered
 from chat.events import ContentChunk, ContentReplaced, Event, RunStarted, StatusUpdate
@@ -26,6 +25,7 @@ from chat.models import Run
 from chat.moments import moment
 from chat.profiles import Profile
 from chat.questions import Said
+from chat.quotes import quote_of
 from chat.sources import Sources
 from chat.strategies.base import Card, ModelStrategy
 from chat.strategies.small import SmallModel
@@ -72,7 +72,7 @@ async def answer(
 ) -> AsyncGenerator[Step]:
     """Yield what happens, and last how the question was answered. Raises ModelFault and ModelRefused."""
     tab, sources = beside.tab, beside.sources
-    quote = {"at_least": BASE, "at_most": run.ceiling_credits}
+    quote = asdict(quote_of(profile, ceiling=run.ceiling_credits))
     yield RunStarted(str(run.conversation_id), run.query_ref, run.mode, quote)
 
     past = await _past(run, profile, beside.history)

@@ -52,6 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "chat.models",
         "chat.queries",
+        "chat.quotes",
         "chat.transcript",
         "chat.vault",
         "chat.wakeups",

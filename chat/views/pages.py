@@ -13,10 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from billing.plans import free_terms
-from billing.pricing import PRICE_LIST, PriceLabel, quote
+from billing.pricing import BASE, PRICE_LIST, PriceLabel, quote
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversation_of, is_gone, run_of
+from chat.quotes import least_of
 from chat.tools.registry import discover
 from chat.views.frame import framed, gone_page, person_of
 from chat.views.purse import PurseView
@@ -31,6 +32,7 @@ class ModeChoice:
     name: str
     title: str
     description: str
+    least: int
     is_available: bool
     why: str
 
@@ -101,6 +103,7 @@ def _conversation_page(request: HttpRequest, shown: Conversation | None, branch:
     beside = sidebar_of(person, current=shown.pk if shown else None)
     modes = _modes()
     wanted = shown.mode if shown else DEFAULT_MODE
+    mode = next((mode for mode in modes if mode.name == wanted and mode.is_available), modes[0])
     context = {
         "title": title_of(shown) if shown else "New conversation",
         "conversation_id": shown.pk if shown else None,
@@ -112,9 +115,10 @@ def _conversation_page(request: HttpRequest, shown: Conversation | None, branch:
         "earlier_url": _earlier_url(request, branch),
         "is_running": any(run.is_live for run in branch),
         "modes": modes,
-        "mode": next((mode for mode in modes if mode.name == wanted and mode.is_available), modes[0]),
-        "quote": _quote(person, beside.purse),
+        "mode": mode,
+        "quote": _quote(person, beside.purse, mode),
         "purse": beside.purse,
+        "least_ceiling": BASE,
         "starters": starters(),
         "is_offline": is_offline(),
     }
@@ -142,13 +146,17 @@ def _modes() -> list[ModeChoice]:
     for profile in PROFILES.values():
         missing = missing_tools(profile, registered)
         why = f"needs {' and '.join(missing)}, not here yet" if missing else ""
-        choices.append(ModeChoice(profile.name, profile.title, profile.description, not missing, why))
+        choices.append(
+            ModeChoice(profile.name, profile.title, profile.description, least_of(profile), not missing, why)
+        )
     return choices
 
 
-def _quote(person: Person, purse: PurseView) -> QuoteView:
-    asked = quote(person)
-    words = f"from {asked.at_least}, at most {asked.at_most} credits"
-    if purse.left < asked.at_least:
-        words = f"from {asked.at_least}; you have {purse.left}"
-    return QuoteView(asked.at_least, asked.at_most, words)
+def _quote(person: Person, purse: PurseView, mode: ModeChoice) -> QuoteView:
+    most = quote(person).at_most
+    words = f"from {mode.least}, at most {most} credits"
+    if purse.left < mode.least:
+        words = f"from {mode.least}; you have {purse.left}"
+    elif most < mode.least:
+        words = f"from {mode.least}; your ceiling is {most}"
+    return QuoteView(mode.least, most, words)

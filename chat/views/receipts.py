@@ -9,9 +9,10 @@ from typing import Any
 
 from django.urls import reverse
 
-from billing.pricing import BASE, Quote
+from billing.pricing import Quote
 from chat.models import Run
 from chat.profiles import PROFILES
+from chat.quotes import quote_of
 from chat.templatetags.page import credits, duration
 from chat.views.tool_words import plain_name
 
@@ -80,7 +81,7 @@ def receipt_of(run: Run, tools: Mapping[str, str]) -> ReceiptView | None:
         cost_usd=_dollars(receipt.get("cost_usd")),
         turns=receipt.get("turns") or 0,
         steps=_steps(receipt.get("timings_ms") or {}),
-        quote=Quote(at_least=BASE, at_most=run.ceiling_credits),
+        quote=quote_of(PROFILES[run.mode], ceiling=run.ceiling_credits),
     )
 
 

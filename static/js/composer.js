@@ -11,6 +11,7 @@ export class Composer {
   #next = null;
   #draftTimer = 0;
   #draftKey = "draft:new";
+  #left;
 
   /** `onAsk(message)` and `onStop()` are called when the person says so. */
   constructor(form, { onAsk, onStop }) {
@@ -19,6 +20,7 @@ export class Composer {
     this.#send = form.querySelector("[data-send]");
     this.#stop = form.querySelector("[data-stop]");
     this.#queued = form.querySelector("#queued");
+    this.#left = Number(form.dataset.left);
     this.#box.dataset.idleWords = this.#box.placeholder;
     form.addEventListener("submit", (event) => { event.preventDefault(); this.#submit(onAsk); });
     this.#stop.addEventListener("click", onStop);
@@ -31,15 +33,22 @@ export class Composer {
     this.#box.addEventListener("input", () => { this.#refresh(); this.#keepDraft(); });
     form.addEventListener("change", ({ target }) => {
       if (target.name === "mode") this.#showMode(target);
+      if (target.name === "max_credits") this.#keepWithin(target);
       if (target.name === "temporary") form.toggleAttribute("data-temporary", target.checked);
     });
     this.#openAtChosen(form.querySelector("#modes"));
+    this.#closeByEnter(form.querySelector("#ceiling"));
     this.#refresh();
   }
 
   get box() { return this.#box; }
   get mode() { return this.#form.querySelector('input[name="mode"]:checked')?.value; }
   get isTemporary() { return this.#form.querySelector('input[name="temporary"]')?.checked ?? false; }
+  /** The ceiling of the next question, where it is lower than the person's own. */
+  get maxCredits() {
+    const wanted = Number(this.#ceiling.value);
+    return wanted < Number(this.#form.dataset.most) ? wanted : undefined;
+  }
   get isRunning() { return "running" in this.#form.dataset; }
 
   /** Drafts are kept for each conversation; a draft of a new one moves with it. */
@@ -65,9 +74,14 @@ export class Composer {
 
   /** What a question can cost, once it is known what is left. */
   quote(left) {
-    const { least, most } = this.#form.dataset;
-    this.#form.querySelector(".quote").textContent = left < Number(least)
-      ? `from ${least}; you have ${left}` : `from ${least}, at most ${most} credits`;
+    this.#left = left;
+    this.#showQuote();
+  }
+
+  /** A ceiling is for one question. */
+  forgetCeiling() {
+    this.#ceiling.value = this.#form.dataset.most;
+    this.#showQuote();
   }
 
   setStopping() {
@@ -149,7 +163,35 @@ export class Composer {
     setTimeout(() => { menu.hidePopover(); this.#box.focus(); });
   }
 
+  get #ceiling() { return this.#form.querySelector("#max-credits"); }
+
+  #keepWithin(box) {
+    const { least, most } = this.#form.dataset;
+    box.value = Math.min(Math.max(Math.round(Number(box.value)) || Number(most), Number(least)), Number(most));
+    this.#showQuote();
+  }
+
+  #closeByEnter(menu) {
+    menu.addEventListener("toggle", ({ newState }) => { if (newState === "open") this.#ceiling.select(); });
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.#keepWithin(this.#ceiling);
+      this.#leave(menu);
+    });
+  }
+
+  #showQuote() {
+    const least = this.#form.querySelector('input[name="mode"]:checked')?.dataset.least ?? this.#form.dataset.least;
+    const most = this.#ceiling.value;
+    let words = `from ${least}, at most ${most} credits`;
+    if (this.#left < Number(least)) words = `from ${least}; you have ${this.#left}`;
+    else if (Number(most) < Number(least)) words = `from ${least}; your ceiling is ${most}`;
+    this.#form.querySelector("[data-quote]").textContent = words;
+  }
+
   #showMode(choice) {
+    this.#showQuote();
     this.#form.querySelector("[data-mode-title]").textContent = choice.dataset.title;
     this.#form.querySelector("[data-mode-button]").setAttribute("aria-label", `Mode: ${choice.dataset.title}`);
   }

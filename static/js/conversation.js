@@ -28,7 +28,7 @@ function runs() { return [...thread.querySelectorAll(":scope > .run")]; }
 function ask(message, { parent, after, isAgain = false } = {}) {
   refuse(null);
   const shown = runs();
-  const body = { run_id: crypto.randomUUID(), message, mode: composer.mode };
+  const body = { run_id: crypto.randomUUID(), message, mode: composer.mode, max_credits: composer.maxCredits };
   if (page.dataset.conversationId) {
     body.conversation_id = page.dataset.conversationId;
     const last = shown.at(-1)?.dataset.queryId;
@@ -95,6 +95,7 @@ function started({ conversation_id: id }) {
   }
   history.replaceState(null, "", `/chat/${id}/`);
   composer.forgetDraft();
+  composer.forgetCeiling();
   announce("Writing");
 }
 
