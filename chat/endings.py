@@ -107,7 +107,7 @@ def end_run(run: Run, ending: Ending, bill: Bill, *, is_lost: bool = False) -> L
             settlement = credits.release(run.person, run_id=run.pk)
         else:
             settlement = credits.settle(run.person, run_id=run.pk, lines=lines)
-        paper = receipt(run_id=run.run_id, mode=run.mode, lines=lines, settlement=settlement, facts=bill.facts)
+        paper = receipt(run, lines=lines, settlement=settlement, facts=bill.facts)
         terminal = _terminal(run, ending, text, paper)
         failpoint(f"{who}_after_settle")
         logged = _close_row(run, terminal, ending, said or _said(run, ending, text), is_lost=is_lost)

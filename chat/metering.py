@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,9 @@ from billing.pricing import Line, Price
 from chat.cards import Spent, cost_usd
 from chat.events import ToolCallResult
 from chat.messages import Usage
+from chat.models import Run
+from chat.profiles import PROFILES
+from chat.quotes import quote_of
 from chat.strategies.base import Card
 from chat.tools.purse import CallEnd, Verdict, Wanted
 from klerai.accounts.models import Person
@@ -195,13 +198,17 @@ def uncharged(lines: Sequence[Line], *, why: str) -> tuple[Line, ...]:
     return (first, *rest)
 
 
-def receipt(*, run_id: UUID, mode: str, lines: Sequence[Line], settlement: Settlement, facts: Facts) -> dict[str, Any]:
-    """The contract's receipt. Its lines add up to `settlement.credits`, which is what the ledger says."""
+def receipt(run: Run, *, lines: Sequence[Line], settlement: Settlement, facts: Facts) -> dict[str, Any]:
+    """The contract's receipt, with all that it says written out, so that it stays true when prices change.
+
+    Its lines add up to `settlement.credits`, which is what the ledger says.
+    """
     usage = facts.usage
     return {
-        "run_id": str(run_id),
-        "mode": mode,
+        "run_id": str(run.run_id),
+        "mode": run.mode,
         "model": facts.model,
+        "quote": asdict(quote_of(PROFILES[run.mode], ceiling=run.ceiling_credits)),
         "lines": [_line_json(line) for line in lines],
         "credits": settlement.credits,
         "bucket_split": {"daily": settlement.daily, "pack": settlement.pack},

@@ -81,8 +81,15 @@ def receipt_of(run: Run, tools: Mapping[str, str]) -> ReceiptView | None:
         cost_usd=_dollars(receipt.get("cost_usd")),
         turns=receipt.get("turns") or 0,
         steps=_steps(receipt.get("timings_ms") or {}),
-        quote=quote_of(PROFILES[run.mode], ceiling=run.ceiling_credits),
+        quote=_quote(run, receipt),
     )
+
+
+def _quote(run: Run, receipt: Mapping[str, Any]) -> Quote:
+    """What was said before the question; the oldest receipts do not say it themselves."""
+    if "quote" in receipt:
+        return Quote(**receipt["quote"])
+    return quote_of(PROFILES[run.mode], ceiling=run.ceiling_credits)
 
 
 def _line(run: Run, receipt: Mapping[str, Any]) -> str:
