@@ -15,19 +15,21 @@ from klerai.accounts.models import Person
 _ACCOUNTS = """
     SELECT account.kind, account.bucket, account.balance, coalesce(total.amount, 0)
     FROM billing_account account
-    LEFT JOIN (SELECT account_id, sum(amount) AS amount FROM billing_entry
-               WHERE account_id IN (SELECT id FROM billing_account WHERE person_id = %(person_id)s)
-               GROUP BY account_id) total ON total.account_id = account.id
+    LEFT JOIN (SELECT entry.account_id, sum(entry.amount) AS amount
+               FROM billing_transaction movement JOIN billing_entry entry ON entry.transaction_id = movement.id
+               WHERE movement.person_id = %(person_id)s
+               GROUP BY entry.account_id) total ON total.account_id = account.id
     WHERE account.person_id = %(person_id)s
     ORDER BY account.kind DESC, account.bucket
 """
 _LINES = """
-    SELECT count(*), count(*) FILTER (WHERE total <> 0 OR entries = 0),
-           count(*) FILTER (WHERE daily_after <> daily OR pack_after <> pack),
-           min(created_at) FILTER (WHERE total <> 0 OR entries = 0 OR daily_after <> daily OR pack_after <> pack)
-    FROM (
-        SELECT movement.created_at, movement.daily_after, movement.pack_after, count(entry.id) AS entries,
-               coalesce(sum(entry.amount), 0) AS total,
+    SELECT count(*), count(*) FILTER (WHERE is_unbalanced), count(*) FILTER (WHERE is_misstated),
+           min(created_at) FILTER (WHERE is_unbalanced OR is_misstated)
+    FROM (SELECT created_at, daily_after <> daily OR pack_after <> pack AS is_misstated,
+                 total <> 0 OR entries = 0 OR entries <> own AS is_unbalanced FROM (
+        SELECT movement.created_at, movement.daily_after, movement.pack_after, coalesce(sum(entry.amount), 0) AS total,
+               count(entry.id) AS entries,
+               count(entry.id) FILTER (WHERE account.person_id = movement.person_id) AS own,
                sum(coalesce(sum(entry.amount) FILTER (WHERE account.bucket = 'daily' AND account.kind = 'wallet'), 0))
                    OVER (ORDER BY movement.number) AS daily,
                sum(coalesce(sum(entry.amount) FILTER (WHERE account.bucket = 'pack' AND account.kind = 'wallet'), 0))
@@ -37,19 +39,20 @@ _LINES = """
         LEFT JOIN billing_account account ON account.id = entry.account_id
         WHERE movement.person_id = %(person_id)s
         GROUP BY movement.id
-    ) line
+    ) line) judged
 """
 _RUNS = """
     SELECT count(*) FROM (
         SELECT movement.run_id
         FROM billing_transaction movement
-        LEFT JOIN (
-            SELECT entry.transaction_id, entry.amount FROM billing_entry entry
+        LEFT JOIN LATERAL (
+            SELECT sum(entry.amount) AS amount FROM billing_entry entry
             JOIN billing_account account ON account.id = entry.account_id AND account.kind = 'held'
-        ) held ON held.transaction_id = movement.id
+            WHERE entry.transaction_id = movement.id
+        ) held ON true
         WHERE movement.person_id = %(person_id)s AND movement.run_id IS NOT NULL
         GROUP BY movement.run_id
-        HAVING count(DISTINCT movement.id) FILTER (WHERE movement.kind IN ('settle', 'release')) > 1
+        HAVING count(*) FILTER (WHERE movement.kind IN ('settle', 'release')) > 1
             OR (bool_or(movement.kind IN ('settle', 'release')) AND coalesce(sum(held.amount), 0) <> 0)
     ) wrong
 """
@@ -70,7 +73,7 @@ class Checkup:
     """What adding up came to.
 
     `balance` is what the entries leave free to spend. A line is unbalanced when what it takes somewhere does not arrive
-    elsewhere, and misstated when its balance is not that of the lines before it and its own.
+    elsewhere, or among somebody else's, and misstated when its balance is not that of the lines before it and its own.
     """
 
     lines: int

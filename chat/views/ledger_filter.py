@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from urllib.parse import urlencode
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from billing.credits import Wanted
 from chat.models import Conversation
@@ -24,6 +25,7 @@ KINDS: dict[str, tuple[str, Wanted]] = {
     "packs": ("Packs and gifts", Wanted(kinds=["grant", "revoke"], of_a_day=False)),
     "holds": ("Everything, also what was set aside", Wanted()),
 }
+_NO_CONVERSATION = "There is no such conversation, or it is not yours."
 _NO_DATE = {"invalid": "Write a date, such as 2026-11-20."}
 
 
@@ -37,17 +39,19 @@ class LedgerFilter(forms.Form):
     )
     since = forms.DateField(required=False, error_messages=_NO_DATE)
     until = forms.DateField(required=False, error_messages=_NO_DATE)
-    conversation = forms.ModelChoiceField(
-        Conversation.objects.none(),
-        required=False,
-        error_messages={"invalid_choice": "There is no such conversation, or it is not yours."},
-    )
+    conversation = forms.UUIDField(required=False, error_messages={"invalid": _NO_CONVERSATION})
 
     def __init__(self, person: Person, asked: Mapping[str, str]) -> None:
         super().__init__({name: str(asked.get(name, "")).replace("\0", "") for name in self.base_fields})
         self._person = person
         self._theirs = conversations_of(person)
-        self.fields["conversation"].queryset = self._theirs  # type: ignore[attr-defined]  # it is a ModelChoiceField
+
+    def clean_conversation(self) -> Conversation | None:
+        wanted = self.cleaned_data["conversation"]
+        found = self._theirs.filter(pk=wanted).first() if wanted else None
+        if wanted and found is None:
+            raise ValidationError(_NO_CONVERSATION)
+        return found
 
     @property
     def conversations(self) -> list[tuple[str, str]]:
