@@ -162,7 +162,7 @@ def test_billing_says_what_is_left_and_why(server: str) -> None:
         assert "Enough for up to 8 plain questions." in shown
         assert "7 of 50 used" in shown
         assert "Resets at 00:00, UTC" in shown
-        assert re.search(r"What is 17.5 % of 2,480\? daily −7 43", shown)
+        assert re.search(r"What is 17.5 % of 2,480\? in its conversation daily −7 43", shown)
         assert re.search(r"Credits for \d+ \w+ daily \+50 50", shown)
 
 
@@ -197,6 +197,19 @@ def test_a_name_and_a_ceiling_are_saved_and_change_the_quote(server: str) -> Non
         shown = words(alice.get("/"))
         assert "Robin" in shown
         assert "from 5, at most 40 credits" in shown
+
+
+@pytest.mark.parametrize(("mode", "least"), [("assistant", 5), ("grounded", 7), ("quick", 5), ("research", 5)])
+def test_the_quote_is_that_of_the_mode_before_in_and_after_a_question(server: str, mode: str, least: int) -> None:
+    with by_session(server) as alice:
+        assert re.search(rf'value="{mode}" [^>]*data-least="{least}"', alice.get("/").text)
+        frames = alice.events("How do daily credits reset?", mode=mode, max_credits=20)
+        assert frames[0].data["quote"] == {"at_least": least, "at_most": 20}
+        receipt = frames[-1].data["receipt"]
+        assert receipt["quote"] == {"at_least": least, "at_most": 20}
+        assert least <= receipt["credits"] <= 20
+        assert f"from {least}, at most 25 credits" in words(alice.get(f"/chat/{frames[0].data['conversation_id']}/"))
+        assert f"quoted: from {least}, at most 20" in words(alice.get(f"/billing/receipts/{receipt['run_id']}/"))
 
 
 @pytest.mark.parametrize("ceiling", ["4", "1001", "-1", "many", "", "9" * 30])

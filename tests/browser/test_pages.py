@@ -16,7 +16,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 SUMS = "What is 12 × 48, and what is 8 % of 900?"
 OPEN_PAGES = ("/", "/accounts/login/", "/accounts/signup/", "/accounts/password/reset/")
-OWN_PAGES = ("/", "/billing/", "/settings/", "/setup/", "/accounts/reauthenticate/", "/accounts/password/change/")
+OWN_PAGES = (
+    "/",
+    "/billing/",
+    "/billing/?usage=tool&verify=1",
+    "/billing/ledger/",
+    "/settings/",
+    "/setup/",
+    "/accounts/reauthenticate/",
+    "/accounts/password/change/",
+)
 SIZES = ((1440, 900), (768, 1024), (390, 844), (320, 640))
 JUDGED_BY_AXE = {1440, 390}
 
