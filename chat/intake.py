@@ -22,6 +22,7 @@ from chat.models import Conversation, Item, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversations_of, is_gone, live_or_same
 from chat.questions import After, AtEnd, AtStart, Question
+from chat.quotes import check_ceiling
 from chat.vault import vault
 from klerai.accounts.models import Person
 from klerai.failpoints import failpoint
@@ -60,6 +61,7 @@ def accept(person: Person, question: Question, *, tools: frozenset[str], lease_s
             return known
         conversation = _conversation(person, question)
         mode = _mode(question, conversation, tools)
+        check_ceiling(PROFILES[mode], quote)
         _refuse_crowd(runs, conversation)
         if isinstance(held, Shortfall):
             raise insufficient_credits(held)

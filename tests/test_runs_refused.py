@@ -165,6 +165,17 @@ def test_a_conversation_that_is_answering_is_not_deleted(vendor_server: str, slo
         assert alice.get(f"/api/runs/{run.run_id}").status_code == 404
 
 
+def test_a_ceiling_below_what_the_mode_always_costs_is_refused_with_both_figures(server: str) -> None:
+    with by_key(server) as alice:
+        error = alice.refused("Hello?", status=400, max_credits=6, mode="grounded")
+        assert error["message"].startswith("A question in Grounded costs at least 7 credits, and its ceiling is 6.")
+        assert list(error["fields"]) == ["max_credits"]
+        assert not Run.objects.filter(person=alice.person).exists()
+        assert alice.balance() == FULL
+        assert alice.answer("How do daily credits reset?", max_credits=7, mode="grounded")["credits_used"] == 7
+        assert alice.answer("Count to 3.", max_credits=5)["credits_used"] == 5
+
+
 @pytest.mark.parametrize("credits", [0, 1, 4, -5, 1_001, 2**63, 1.5, True, "ten", [], {}])
 def test_a_ceiling_that_is_no_number_of_credits_a_question_can_cost_is_refused(server: str, credits: object) -> None:
     with by_key(server) as alice:
