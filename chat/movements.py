@@ -14,6 +14,7 @@ from chat.queries import questions_of, runs_of
 from klerai.accounts.models import Person
 
 _TITLE_CHARACTERS = 80
+_DELETED, _TEMPORARY = "a question whose conversation was deleted", "a question of a temporary conversation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ def tell(person: Person, rows: Sequence[LedgerRow]) -> Iterator[Told]:
 
 def _question(run: Run | None, asked: dict[UUID, str]) -> str:
     if run is None:
-        return "a question whose conversation was deleted"
+        return _DELETED
     if run.is_temporary:
-        return "a question of a temporary conversation"
+        return _TEMPORARY
     question = " ".join(asked.get(run.pk, "").split())
     return question if len(question) <= _TITLE_CHARACTERS else f"{question[: _TITLE_CHARACTERS - 1]}…"
 
@@ -63,7 +64,7 @@ def _of_question(row: LedgerRow, question: str) -> str:
         case "release":
             return f"Not charged: {question}"
         case _:
-            return question[:1].upper() + question[1:] if question.startswith("a question ") else question
+            return question.capitalize() if question in (_DELETED, _TEMPORARY) else question
 
 
 def _note(row: LedgerRow) -> str:

@@ -12,7 +12,6 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
-from django.utils.http import content_disposition_header
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -22,6 +21,7 @@ from chat.export.conversations import conversation_as_json, conversation_as_mark
 from chat.models import Conversation
 from chat.queries import conversation_of
 from chat.views.frame import person_of
+from chat.views.saved_file import saved_as, written
 from klerai.accounts import exports
 from klerai.accounts.errors import ExportUnderWay
 from klerai.database import in_database
@@ -65,7 +65,7 @@ def download(request: HttpRequest, export_id: UUID) -> StreamingHttpResponse:
     if export is None:
         raise Http404
     name = f"klerai-{export.asked_at:%Y-%m-%d}.zip"
-    response = _saved_as(name, "application/zip", _pieces(export.pk))
+    response = saved_as(name, "application/zip", _pieces(export.pk))
     response["Content-Length"] = str(export.bytes)
     return response
 
@@ -79,18 +79,7 @@ def conversation(request: HttpRequest, conversation_id: UUID, form: str) -> Stre
         raise Http404
     media_type, write = _FORMS[form]
     name = f"{slugify(found.title)[:60] or 'conversation'}.{form}"
-    return _saved_as(name, media_type, _written(write(found)))
-
-
-def _saved_as(name: str, media_type: str, pieces: AsyncGenerator[bytes]) -> StreamingHttpResponse:
-    """Only ever to be saved: nothing of it runs or shows in a browser as a page of ours."""
-    headers = {
-        "Content-Disposition": content_disposition_header(True, name) or "attachment",
-        "Content-Type": media_type,
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "sandbox",
-    }
-    return StreamingHttpResponse(pieces, headers=headers)
+    return saved_as(name, media_type, written(write(found)))
 
 
 async def _pieces(export_id: UUID) -> AsyncGenerator[bytes]:
@@ -98,11 +87,6 @@ async def _pieces(export_id: UUID) -> AsyncGenerator[bytes]:
     while (piece := await in_database(exports.export_piece, export_id, position)) is not None:
         yield piece
         position += 1
-
-
-async def _written(parts: Iterator[str]) -> AsyncGenerator[bytes]:
-    while (part := await in_database(next, parts, None)) is not None:
-        yield part.encode()
 
 
 urlpatterns = [

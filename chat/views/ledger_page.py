@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -20,6 +20,7 @@ from chat.models import Conversation
 from chat.movements import Movement, movements_of, tell
 from chat.views.frame import framed, person_of
 from chat.views.ledger_filter import LedgerFilter
+from chat.views.saved_file import saved_as, written
 from chat.views.sidebar import title_of
 from klerai.accounts.models import Person
 
@@ -65,7 +66,7 @@ def ledger(request: HttpRequest) -> HttpResponse:
 @never_cache
 @login_required
 @require_safe
-def ledger_file(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+def ledger_file(request: HttpRequest) -> HttpResponseBase:
     """Written while it is read, however long it is. Back to the page where the filters make no sense."""
     person = person_of(request)
     form = LedgerFilter(person, request.GET.dict())
@@ -73,9 +74,7 @@ def ledger_file(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
         return HttpResponseRedirect(f"{reverse('ledger')}?{form.query}")
     name = f"klerai-ledger-{timezone.now().astimezone(person.zone):%Y-%m-%d}.csv"
     lines = ledger_csv(person, form.wanted(), tell=tell)
-    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return saved_as(name, "text/csv; charset=utf-8", written(lines))
 
 
 def lines_of(person: Person, rows: Sequence[LedgerRow]) -> list[Line]:
