@@ -115,6 +115,12 @@ def test_a_plan_is_bought_cancelled_and_kept_on_the_page(stripe_fake: StripeFake
     assert "Ends " in read(alice.person)
     assert "Pro goes on, and renews on " in press(alice.person, "/billing/plan/", action="keep")
     assert alice.subscription.cancels_at is None
+    stripe_fake.world.end(alice.subscription.pk)
+    alice.hear()
+    shown = read(alice.person)
+    assert "Today stays as it began; from then on it is 50 a day." in shown
+    assert "Plan Free A day 50 credits" in shown
+    assert "Subscribe to Pro" in shown
 
 
 def test_buttons_for_what_is_not_there_say_so_and_change_nothing(stripe_fake: StripeFake) -> None:
