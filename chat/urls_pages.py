@@ -6,16 +6,19 @@ from django.urls import path
 
 from chat.views import (
     billing_pages,
+    buying,
     citations,
     departure_pages,
     export_pages,
     knowledge_pages,
     pages,
     portal_page,
+    pricing_page,
     reader,
     search_page,
     servers_pages,
     settings_pages,
+    ways_out,
 )
 
 urlpatterns = [
@@ -27,6 +30,9 @@ urlpatterns = [
     path("billing/", billing_pages.billing, name="billing"),
     path("billing/receipts/<uuid:run_id>/", billing_pages.receipt, name="receipt"),
     *portal_page.urlpatterns,
+    *pricing_page.urlpatterns,
+    *buying.urlpatterns,
+    *ways_out.urlpatterns,
     *knowledge_pages.urlpatterns,
     *reader.urlpatterns,
     *search_page.urlpatterns,
