@@ -22,22 +22,25 @@ from klerai.accounts.models import Person
 
 @dataclass(frozen=True, slots=True)
 class PlanCard:
-    """A plan as it is shown. `days` is how soon a period's credits are used up by whoever uses every day's."""
+    """A plan as it is shown. `days` is how soon a period's credits are used up by whoever uses every day's; `month` is
+    what such a person has in 30 days.
+    """
 
     offer: PlanOffer
     questions: int
     days: int | None
+    month: int
     cents_half_used: float | None
+    day_cents: float | None
     is_mine: bool
     is_less: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PackCard:
-    """A pack as it is shown; `times` says how much dearer its credits are than the best plan's."""
+    """A pack as it is shown; `times` says how much dearer its credits are than those of a plan."""
 
     offer: PackOffer
-    questions: int
     times: int
 
 
@@ -62,7 +65,8 @@ def prices(request: HttpRequest) -> HttpResponse:
     charged = prices_charged()
     context = {
         "plans": [_plan_card(offer, mine.name, mine.daily_credits) for offer in plans],
-        "packs": [PackCard(pack, pack.credits // pricing.BASE, _times(pack, plans)) for pack in packs],
+        "packs": [PackCard(pack, _times(pack, plans)) for pack in packs],
+        "cheapest": rates[0][0] if rates else "",
         "free_daily": free_terms().daily_credits,
         "prices": charged,
         "ceiling": person.ceiling_credits if person is not None else Person._meta.get_field("ceiling_credits").default,
@@ -89,15 +93,17 @@ def _plan_card(offer: PlanOffer, mine: str, daily_credits: int) -> PlanCard:
         offer,
         questions=offer.daily_credits // pricing.BASE,
         days=period // offer.daily_credits if period else None,
+        month=30 * offer.daily_credits,
         cents_half_used=2 * offer.cents_per_credit if offer.cents_per_credit else None,
+        day_cents=offer.daily_credits * offer.cents_per_credit if offer.cents_per_credit else None,
         is_mine=offer.name == mine,
         is_less=offer.daily_credits < daily_credits,
     )
 
 
 def _times(pack: PackOffer, plans: Sequence[PlanOffer]) -> int:
-    each = [plan.cents_per_credit for plan in plans if plan.cents_per_credit]
-    return round(pack.cents_per_credit / min(each)) if each else 0
+    each = next((plan.cents_per_credit for plan in plans if plan.cents_per_credit), None)
+    return round(pack.cents_per_credit / each) if each else 0
 
 
 def _rates(plans: Sequence[PlanOffer], packs: Sequence[PackOffer]) -> list[tuple[str, float]]:
