@@ -13,8 +13,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -43,11 +44,14 @@ class _Grant:
 
 @dataclass(slots=True)
 class OpenIdFake(OutsideFake):
-    """`claims` are put over those of the next tokens; `signs_with` is another key than the one that is published."""
+    """`claims` are put over those of the next tokens, `told` over the profile; `signs_with` is another key than the one
+    that is published. `visitor` is who consents at a browser.
+    """
 
     claims: dict[str, Any] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     signs_with: rsa.RSAPrivateKey | None = None
+    visitor: Account | None = None
     _grants: dict[str, _Grant] = field(default_factory=dict)
     _tokens: dict[str, Account] = field(default_factory=dict)
 
@@ -65,6 +69,8 @@ class OpenIdFake(OutsideFake):
         match seen.path:
             case "/.well-known/openid-configuration":
                 return 200, self._configuration()
+            case "/authorize":
+                return self._page(seen)
             case "/keys":
                 return 200, {"keys": [_published(_key())]}
             case "/token" | "/login/oauth/access_token":
@@ -72,6 +78,16 @@ class OpenIdFake(OutsideFake):
             case "/userinfo" | "/api/v3/user" | "/api/v3/user/emails":
                 return self._profile(seen)
         return 404, {"error": "not_found"}
+
+    def _page(self, seen: Seen) -> Answer:
+        """Where a person at a browser consents: as `visitor`, else as Al."""
+        account = self.visitor or Account(sub="1", email="al@example.org")
+        given = self.consent(f"{self.url}/authorize?{urlencode(seen.params)}", account)
+        back = f"{seen.params['redirect_uri']}?{urlencode(given)}"
+        return (
+            200,
+            f'<!doctype html><title>Harbour</title><a href="{escape(back)}">Continue as {escape(account.email)}</a>',
+        )
 
     def error(self, step: Step) -> Any:
         return {"error": "server_error"}
