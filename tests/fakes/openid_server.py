@@ -71,6 +71,8 @@ class OpenIdFake(OutsideFake):
                 return 200, self._configuration()
             case "/authorize":
                 return self._page(seen)
+            case "/favicon.ico":
+                return 200, ""
             case "/keys":
                 return 200, {"keys": [_published(_key())]}
             case "/token" | "/login/oauth/access_token":
@@ -84,10 +86,7 @@ class OpenIdFake(OutsideFake):
         account = self.visitor or Account(sub="1", email="al@example.org")
         given = self.consent(f"{self.url}/authorize?{urlencode(seen.params)}", account)
         back = f"{seen.params['redirect_uri']}?{urlencode(given)}"
-        return (
-            200,
-            f'<!doctype html><title>Harbour</title><a href="{escape(back)}">Continue as {escape(account.email)}</a>',
-        )
+        return 200, f'<!doctype html><title>Harbour</title><a href="{escape(back)}">Continue as {account.name}</a>'
 
     def error(self, step: Step) -> Any:
         return {"error": "server_error"}
