@@ -32,8 +32,8 @@ def ceiling_reached(*, used: int, most: int) -> Reached:
         "ceiling",
         used,
         most,
-        f"This question reached its ceiling of {most:,} credits, so no more tools were used. The ceiling can be raised "
-        "in the settings.",
+        f"This question reached its ceiling of {most:,} credits, so no more tools were used. Ask for the rest in "
+        "another question, or raise the ceiling.",
     )
 
 

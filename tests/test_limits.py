@@ -351,6 +351,11 @@ def test_credits_that_end_before_there_is_an_answer_name_the_limit_too(
         assert refused.error["limit"]["name"] == "daily"
         assert refused.error["resets_at"]
         assert "Nothing was charged: what was on hold comes back. Confirm your e-mail" in refused.error["message"]
+        with by_session(vendor_server, poor.person) as page:
+            shown = page.get(f"/chat/runs/{refused.error['run_id']}/").text
+        assert "Your credits ran out before there was an answer." in shown
+        assert "what was on hold comes back. Confirm your e-mail" in shown
+        assert "See options" in shown
         assert poor.balance() == {"daily": 0, "pack": 6, "held": 0}
 
 

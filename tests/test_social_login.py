@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
+from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -278,6 +279,17 @@ def test_a_provider_in_trouble_is_a_page_that_says_so(openid_fake: OpenIdFake, s
     given = openid_fake.consent(begin(browser), an_account())
     openid_fake.script(step)
     assert refused(browser, come_back(browser, given))
+
+
+def test_beginning_is_limited_by_address_since_it_asks_the_provider(
+    openid_fake: OpenIdFake, settings: Settings
+) -> None:
+    settings.ACCOUNT_RATE_LIMITS = {}
+    cache.clear()
+    asked = [Client().post(BEGIN.format("oidc"), REMOTE_ADDR="203.0.113.77").status_code for _ in range(32)]
+    assert asked == [302] * 30 + [429] * 2
+    assert Client().post(BEGIN.format("oidc"), REMOTE_ADDR="203.0.113.78").status_code == 302
+    cache.clear()
 
 
 def test_who_stops_there_is_told_that_nothing_happened(openid_fake: OpenIdFake) -> None:

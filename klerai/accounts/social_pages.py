@@ -9,6 +9,7 @@ from typing import Any
 from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.account.decorators import reauthentication_required
 from allauth.account.utils import get_next_redirect_url
+from allauth.core import ratelimit
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.helpers import render_authentication_error
 from allauth.socialaccount.internal.flows.connect import validate_disconnect
@@ -59,6 +60,9 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     process = AuthProcess.CONNECT if request.POST.get("process") == "connect" else AuthProcess.LOGIN
     if process == AuthProcess.CONNECT and not request.user.is_authenticated:
         return redirect("account_login")
+    limited: HttpResponse | None = ratelimit.consume_or_429(request, action="login")
+    if limited:
+        return limited
     request.session[ZONE] = request.POST.get("time_zone", "")[:64]
     try:
         leading: HttpResponseBase = provider.redirect(request, process, next_url=get_next_redirect_url(request))
