@@ -83,6 +83,7 @@ class Shortfall:
     balance: int
     required: int
     limit: Limit
+    held: int = 0  # for questions that are being answered: some of it may come back
 
     @property
     def resets_at(self) -> datetime:
@@ -265,7 +266,7 @@ def _resolve(person: Person, *, run_id: uuid.UUID, kind: Resolution, credits: in
 
 def _shortfall(person: Person, purse: Purse, *, required: int, now: datetime) -> Shortfall:
     limit = allowance.binding(allowance.limits_of(person, purse, now=now))
-    return Shortfall(balance=purse.daily + purse.pack, required=required, limit=limit)
+    return Shortfall(balance=purse.daily + purse.pack, required=required, limit=limit, held=purse.held)
 
 
 def _balance(purse: Purse) -> Balance:

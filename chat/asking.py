@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from chat.errors import Refusal, TemporaryGone
 from chat.events import Logged
@@ -19,6 +22,8 @@ from klerai.accounts.models import Person
 from klerai.database import in_database
 from retrieval.errors import NoSuchKnowledgeBase
 from retrieval.knowledge import searched
+
+FULL_SECONDS = 5
 
 
 async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool) -> Run:
@@ -35,7 +40,11 @@ async def ask(runtime: Runtime, person: Person, body: Any, *, is_attended: bool)
             "capacity",
             "The server has as many questions as it can answer. Nothing was charged; try again in a few seconds.",
             status=503,
-            retry_after=5,
+            retry_after=FULL_SECONDS,
+            limit="questions on this server at a time",
+            used=runtime.runner.live_runs,
+            max=runtime.runner.max_runs,
+            resets_at=(timezone.now() + timedelta(seconds=FULL_SECONDS)).isoformat(),
         )
     return await asyncio.shield(_take_in(runtime, person, question, is_attended=is_attended))
 

@@ -19,11 +19,12 @@ from chat.asking import ask, follow, with_words
 from chat.confirming import confirm, read_answer
 from chat.errors import Refusal
 from chat.eventlog import frame as as_frame
-from chat.events import Logged, RunFailed
+from chat.events import Logged
 from chat.live_html import LiveHtml
 from chat.models import Run
 from chat.queries import run_of
 from chat.questions import read_uuid
+from chat.shapes import refusal_frame
 from chat.stopping import request_stop
 from chat.wiring import Runtime, runtime_of
 from klerai.accounts.models import Person
@@ -61,10 +62,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         text = text_data if text_data is not None else (bytes_data or b"").decode("utf-8", "replace")
         if len(text) > BODY_LIMIT:
-            await self.close(TOO_BIG)
+            await self.close(TOO_BIG, f"A frame has at most {BODY_LIMIT // 1000} kB.")
             return
         if self._is_flood():
-            await self.close(POLICY)
+            await self.close(POLICY, f"At most {FRAMES_A_SECOND} frames a second.")
             return
         try:
             frame = json.loads(text)  # unlike orjson it lets half a pair through, which the question's reader names
@@ -115,23 +116,14 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                         await self.send(text_data=as_frame(run.run_id, shown).decode())
 
     async def _refuse(self, run_id: Any, refusal: Refusal) -> None:
-        """An error without a run: its number is 0 and no log has it."""
-        data = {
-            "code": refusal.code,
-            "message": refusal.message,
-            "retryable": refusal.status in (402, 429, 503),
-            "details": refusal.details,
-            "receipt": None,
-        }
-        known = run_id if isinstance(run_id, str) else None
-        frame = {"seq": 0, "run_id": known, "type": RunFailed.type, "data": data}
+        frame = refusal_frame(refusal, run_id=run_id if isinstance(run_id, str) else None)
         await self.send(text_data=orjson.dumps(frame).decode())
 
     async def _recheck(self) -> None:
         await asyncio.sleep(RECHECK_SECONDS)
         while await still_allowed(self.scope):
             await asyncio.sleep(RECHECK_SECONDS)
-        await self.close(SIGNED_OUT)
+        await self.close(SIGNED_OUT, "You were signed out.")
 
     def _is_flood(self) -> bool:
         second = int(asyncio.get_running_loop().time())

@@ -23,13 +23,13 @@ from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversations_of, is_gone, live_or_same
 from chat.questions import After, AtEnd, AtStart, Question
 from chat.quotes import check_ceiling
+from chat.shortage import insufficient_credits
 from chat.vault import vault
 from klerai.accounts.models import Person
 from klerai.failpoints import failpoint
 
 MAX_LIVE_RUNS = 3
 MAX_TITLE_CHARACTERS = 60
-UPGRADE_URL = "/billing/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def accept(person: Person, question: Question, *, tools: frozenset[str], lease_s
         check_ceiling(PROFILES[mode], quote)
         _refuse_crowd(runs, conversation)
         if isinstance(held, Shortfall):
-            raise insufficient_credits(held)
+            raise insufficient_credits(person, held)
         run = _insert(person, question, conversation, mode=mode, run_key=run_key, quote=quote, lease=lease_seconds)
     failpoint("after_hold")
     return Accepted(run, is_new=True)
@@ -79,28 +79,6 @@ def _hold(person: Person, run_key: uuid.UUID) -> credits.Held | Shortfall:
             "Your credits do not add up, so nothing is spent until that is put right. Nothing was charged.",
             status=403,
         ) from error
-
-
-def insufficient_credits(shortfall: Shortfall) -> Refusal:
-    """The 402 of the contract: which limit, and when it opens again."""
-    return Refusal(
-        "insufficient_credits",
-        f"You have {shortfall.balance} credits; a question needs {shortfall.required}. Nothing was charged.",
-        status=402,
-        **shortfall_details(shortfall),
-    )
-
-
-def shortfall_details(shortfall: Shortfall) -> dict[str, Any]:
-    limit = shortfall.limit
-    resets_at = limit.resets_at.isoformat()
-    return {
-        "balance": shortfall.balance,
-        "required": shortfall.required,
-        "limit": {"name": limit.name, "used": limit.used, "max": limit.max, "resets_at": resets_at},
-        "resets_at": resets_at,
-        "upgrade_url": UPGRADE_URL,
-    }
 
 
 def _known(runs: Sequence[Run], question: Question) -> Accepted | None:
@@ -156,7 +134,8 @@ def _refuse_crowd(live: Sequence[Run], conversation: Conversation | None) -> Non
         resets_at = (timezone.now() + timedelta(seconds=10)).isoformat()
         raise Refusal(
             "rate_limited",
-            f"{MAX_LIVE_RUNS} of your questions are being answered; that is the most at a time. Nothing was charged.",
+            f"{MAX_LIVE_RUNS} of your questions are being answered; that is the most at a time. Nothing was charged. "
+            "Wait for one to end, or stop one.",
             status=429,
             limit="questions at a time",
             used=len(live),

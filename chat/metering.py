@@ -17,10 +17,12 @@ from billing.errors import AccountBlocked
 from billing.pricing import Line, Price
 from chat.cards import Spent, cost_usd
 from chat.events import ToolCallResult
+from chat.limits import Reached, ceiling_reached
 from chat.messages import Usage
 from chat.models import Run
 from chat.profiles import PROFILES
 from chat.quotes import quote_of
+from chat.shortage import balance_reached
 from chat.strategies.base import Card
 from chat.tools.purse import CallEnd, Verdict, Wanted
 from klerai.accounts.models import Person
@@ -66,6 +68,7 @@ class Tab:
         self._lines: list[Line] = [pricing.base_line(query_ref)]
         self._prices: dict[str, Price] = {}
         self._unpaid: dict[str, Verdict] = {}
+        self._limits: dict[str, Reached] = {}
         self._held = pricing.BASE
         self._documented = False
         self._history = (0, 0)
@@ -81,6 +84,10 @@ class Tab:
             self._documented = True
         self._lines.append(line)
         return line.credits
+
+    def note_limit(self, reached: Reached) -> None:
+        """The first time counts: what it says is what kept the run from going on."""
+        self._limits.setdefault(reached.name, reached)
 
     def note_history(self, *, full: int, sent: int) -> None:
         """Tokens of what was said before, whole and as it was sent."""
@@ -121,13 +128,17 @@ class Tab:
         if price.credits == 0:
             return Verdict.GRANTED
         if self._held + price.credits > self._ceiling:
+            self.note_limit(ceiling_reached(used=self._held, most=self._ceiling))
             return Verdict.CEILING
         try:
             held = credits.hold(self._person, run_id=self._run_key, amount=price.credits, ref=wanted.ref)
         except AccountBlocked:
             return Verdict.BALANCE
         failpoint("after_tool_hold")
-        return Verdict.BALANCE if isinstance(held, Shortfall) else Verdict.GRANTED
+        if isinstance(held, Shortfall):
+            self.note_limit(balance_reached(self._person, held))
+            return Verdict.BALANCE
+        return Verdict.GRANTED
 
     def _is_documented(self) -> bool:
         pending = any(price.item == "documentation" and price.credits for price in self._prices.values())
@@ -145,6 +156,9 @@ class Tab:
                 return pricing.not_charged("blocked", unit_price=price.credits, ref=wanted.ref, note=note)
             case CallEnd.UNCONFIRMED:
                 note = f"{wanted.name} was not run: it was not confirmed"
+                return pricing.not_charged("blocked", unit_price=price.credits, ref=wanted.ref, note=note)
+            case CallEnd.LIMITED:
+                note = f"{wanted.name} was not run: the limit of tool calls was reached"
                 return pricing.not_charged("blocked", unit_price=price.credits, ref=wanted.ref, note=note)
             case CallEnd.UNPAID:
                 item, why = _UNPAID[self._unpaid[wanted.ref]]
@@ -170,6 +184,7 @@ class Tab:
             timings_ms=timings,
             full_history=self._history[0],
             sent_history=self._history[1],
+            limits=tuple(self._limits.values()),
         )
 
 
@@ -185,6 +200,7 @@ class Facts:
     timings_ms: dict[str, int] = field(default_factory=dict)
     full_history: int = 0
     sent_history: int = 0
+    limits: tuple[Reached, ...] = ()
 
 
 def uncharged(lines: Sequence[Line], *, why: str) -> tuple[Line, ...]:
@@ -226,6 +242,7 @@ def receipt(run: Run, *, lines: Sequence[Line], settlement: Settlement, facts: F
         "turns": facts.turns,
         "tools": list(facts.tools),
         "safety": [],
+        "limits": [reached.as_json() for reached in facts.limits],
     }
 
 

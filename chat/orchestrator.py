@@ -16,6 +16,7 @@ from chat.duties import Duties
 from chat.endings import Answered
 from chat.events import ContentChunk, ContentReplaced, Event, RunStarted, StatusUpdate
 from chat.first_retrieval import first_retrieval, wants_retrieval
+from chat.limits import turns_reached
 from chat.loop import Closed, Happening, TurnEnded, TurnStarted, run_loop
 from chat.memory.given import given_past, instructions_in
 from chat.memory.recall import Recalled, recall
@@ -112,19 +113,22 @@ async def answer(
         profile=profile,
         sources=sources,
     )
-    async with aclosing(loop) as happenings, aclosing(_noted(happenings, tab, sources)) as steps:
+    async with aclosing(loop) as happenings, aclosing(_noted(happenings, profile, beside)) as steps:
         async for step in steps:
             yield replace(step, is_tainted=guard.is_tainted) if isinstance(step, Answered) else step
 
 
-async def _noted(happenings: AsyncGenerator[Happening], tab: Tab, sources: Sources) -> AsyncGenerator[Step]:
+async def _noted(happenings: AsyncGenerator[Happening], profile: Profile, beside: Beside) -> AsyncGenerator[Step]:
     """What happens, written down on the bill, and last the words of the last turn as the answer."""
+    tab, sources = beside.tab, beside.sources
     words: list[str] = []
     confidence: float | None = None
     async for step in happenings:
         match step:
             case TurnStarted(turn):
                 words.clear()
+                if turn == profile.max_turns:
+                    tab.note_limit(turns_reached(turn, mode=profile.title))
                 yield StatusUpdate("model", "Thinking" if turn == 1 else "Reading the results")
             case TurnEnded(turn, usage, card=card):
                 tab.note_turn(turn, card=card, usage=usage)  # by our name: a vendor's own may be a dated one

@@ -102,8 +102,10 @@ def _whole_text(message: str) -> str:
             f"The message has {len(message):,} characters; the limit is {MAX_MESSAGE_CHARACTERS:,}. "
             "Nothing was charged. Shorten it or send it in parts.",
             status=413,
+            limit="characters of a message",
             used=len(message),
             max=MAX_MESSAGE_CHARACTERS,
+            resets_at=None,
         )
     if "\x00" in message or any("\ud800" <= character <= "\udfff" for character in message):
         raise Refusal(

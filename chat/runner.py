@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -24,12 +23,12 @@ from chat.endings import INTERNAL, INTERRUPTED, Answered, Bill, Ending, Failed, 
 from chat.errors import DutyMissed, LeaseLost, ModelFault, ModelRefused
 from chat.eventlog import Channel, EventLog
 from chat.events import Logged
-from chat.intake import shortfall_details
 from chat.metering import Tab
 from chat.models import Run
 from chat.orchestrator import Beside, Route, answer
 from chat.profiles import Profile
 from chat.questions import Question
+from chat.shortage import shortfall_json, what_binds
 from chat.sources import Sources
 from chat.strategies.base import Card
 from chat.strategies.in_order import InOrder
@@ -48,7 +47,10 @@ DUTY_MISSED = {
     "response_tool_failed": "The model gave its answer twice in a form that cannot be used. Nothing was charged. Ask "
     "again, or in another mode.",
 }
-OUT_OF_CREDITS = Failed("insufficient_credits", "Your credits ran out before there was an answer. Nothing was charged.")
+OUT_OF_CREDITS = Failed(
+    "insufficient_credits",
+    "Your credits ran out before there was an answer. Nothing was charged: what was on hold comes back.",
+)
 
 
 class Why(Enum):
@@ -99,7 +101,7 @@ class Runner:
         self._profiles = profiles
         self._tools = tools
         self._route = route
-        self._max_runs = max_runs
+        self.max_runs = max_runs
         self._afterwards = afterwards
         self._behind: dict[UUID, asyncio.Task[None]] = {}
         self._live: dict[UUID, Live] = {}
@@ -107,7 +109,11 @@ class Runner:
 
     @property
     def has_room(self) -> bool:
-        return self._is_open and len(self._live) < self._max_runs
+        return self._is_open and self.live_runs < self.max_runs
+
+    @property
+    def live_runs(self) -> int:
+        return len(self._live)
 
     def start(self, run: Run, question: Question, *, is_attended: bool) -> None:
         """Begin a run that was just taken in, with its question; `is_attended` if its person can be asked."""
@@ -264,7 +270,7 @@ class Runner:
 
 def _end(run: Run, ending: Ending, tab: Tab, card: Card) -> Logged:
     if isinstance(ending, Failed) and ending.code == OUT_OF_CREDITS.code:
-        ending = replace(ending, details=_shortfall(run))
+        ending = _out_of_credits(run, ending)
     return end_run(run, ending, Bill(tab.lines, tab.facts(card)))
 
 
@@ -286,5 +292,8 @@ def _model_failure(live: Live, fault: ModelFault, tried: int) -> Failed:
     )
 
 
-def _shortfall(run: Run) -> dict[str, Any]:
-    return shortfall_details(credits.shortfall_of(run.person, required=TOOL))
+def _out_of_credits(run: Run, ending: Failed) -> Failed:
+    """The same end with the limit that binds, as it stands while the run's own credits are on hold."""
+    shortfall = credits.shortfall_of(run.person, required=TOOL)
+    words = f"{ending.message} {what_binds(run.person, shortfall)}"
+    return replace(ending, message=words, details=shortfall_json(shortfall))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from chat.endings import answer_text
-from chat.errors import TemporaryGone
+from chat.errors import Refusal, TemporaryGone
 from chat.eventrows import events_of
+from chat.events import RunFailed
 from chat.models import Conversation, Item, Run
 from chat.queries import branch_shown, citations_of, confidence_of, is_gone, items_of, siblings_in
 
@@ -28,6 +29,18 @@ def run_json(run: Run) -> dict[str, Any]:
         "receipt": run.receipt,
         "last_seq": run.last_seq,
     }
+
+
+def refusal_frame(refusal: Refusal, *, run_id: str | None) -> dict[str, Any]:
+    """A question that was not taken, among events: an error without a run. Its number is 0 and no log has it."""
+    data = {
+        "code": refusal.code,
+        "message": refusal.message,
+        "retryable": refusal.status in (402, 429, 503),
+        "details": refusal.details,
+        "receipt": None,
+    }
+    return {"seq": 0, "run_id": run_id, "type": RunFailed.type, "data": data}
 
 
 def text_of(run: Run, items: Sequence[Item]) -> str:

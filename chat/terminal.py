@@ -74,6 +74,8 @@ class Terminal:
                 line["item"], escape(line.get("ref") or ""), str(line["credits"]), escape(line.get("note") or "")
             )
         self._notes.print(table)
+        for reached in receipt["limits"]:
+            self._notes.print(reached["message"], markup=False)
         self._notes.print(f"{receipt['credits']} credits · {receipt['balance_after']} left")
 
     def _note(self, text: str) -> None:

@@ -15,11 +15,13 @@ from chat.views import (
     pages,
     plan_actions,
     portal_page,
+    pricing_page,
     reader,
     receipt_page,
     search_page,
     servers_pages,
     settings_pages,
+    ways_out,
 )
 
 urlpatterns = [
@@ -34,6 +36,8 @@ urlpatterns = [
     *portal_page.urlpatterns,
     *buying.urlpatterns,
     *plan_actions.urlpatterns,
+    *pricing_page.urlpatterns,
+    *ways_out.urlpatterns,
     *knowledge_pages.urlpatterns,
     *reader.urlpatterns,
     *search_page.urlpatterns,

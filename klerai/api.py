@@ -68,13 +68,15 @@ def not_allowed(methods: Iterable[str]) -> JsonResponse:
     return response
 
 
-def too_large_json(limit: int = BODY_LIMIT) -> JsonResponse:
-    return too_large(limit).as_response()
+def too_large_json(limit: int = BODY_LIMIT, *, used: int | None = None) -> JsonResponse:
+    return too_large(limit, used=used).as_response()
 
 
-def too_large(limit: int = BODY_LIMIT) -> ApiError:
+def too_large(limit: int = BODY_LIMIT, *, used: int | None = None) -> ApiError:
+    """`used` is how many bytes there are, as far as it is known."""
     message = f"The request is larger than {limit // 1000} kB. Nothing was charged; send less at once."
-    return ApiError("message_too_long", message, status=413)
+    which = "bytes of a request"
+    return ApiError("message_too_long", message, status=413, limit=which, used=used, max=limit, resets_at=None)
 
 
 def read_json(request: HttpRequest, *, limit: int = BODY_LIMIT) -> dict[str, Any]:
@@ -85,8 +87,9 @@ def read_json(request: HttpRequest, *, limit: int = BODY_LIMIT) -> dict[str, Any
     """
     if request.content_type != "application/json":
         raise ApiError("unsupported", "Send JSON with the header “Content-Type: application/json”.", status=415)
-    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
-        raise too_large(limit)
+    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if declared > limit:
+        raise too_large(limit, used=declared)
     raw = request.read(limit + 1)
     if len(raw) > limit:
         raise too_large(limit)

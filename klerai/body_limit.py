@@ -26,7 +26,7 @@ class Meter(Protocol):
     @property
     def limit(self) -> int: ...
     def take(self, data: bytes) -> bool: ...
-    def refusal(self) -> JsonResponse: ...
+    def refusal(self, declared: int) -> JsonResponse: ...
 
 
 class BodyLimit:
@@ -43,13 +43,14 @@ class BodyLimit:
             return
         upload = await self.uploads.meter(scope) if self.uploads is not None else None
         meter: Meter = upload or _PlainMeter(self.limit)
-        if _declared(scope) > meter.limit:
-            await _answer(send, meter.refusal())
+        declared = _declared(scope)
+        if declared > meter.limit:
+            await _answer(send, meter.refusal(declared))
             return
         body = _Measured(receive, meter)
         await self.inner(scope, body.receive, send)
         if body.is_too_large:
-            await _answer(send, meter.refusal(), until_left=receive if upload else None)
+            await _answer(send, meter.refusal(declared), until_left=receive if upload else None)
 
 
 class _PlainMeter:
@@ -63,8 +64,8 @@ class _PlainMeter:
         self._received += len(data)
         return self._received > self.limit
 
-    def refusal(self) -> JsonResponse:
-        return too_large_json(self.limit)
+    def refusal(self, declared: int) -> JsonResponse:
+        return too_large_json(self.limit, used=max(declared, self._received))
 
 
 class _Measured:

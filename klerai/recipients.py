@@ -25,7 +25,7 @@ class Recipient:
 
 def recipients() -> list[Recipient]:
     """Those who answer first, then those who are asked by tools, then those who deliver and are paid through."""
-    return [*_models(), *_embedder(), *_asked_by_tools(), *_connected(), *_mail(), *_payments()]
+    return [*_models(), *_embedder(), *_asked_by_tools(), *_connected(), *_sign_in(), *_mail(), *_payments()]
 
 
 def as_markdown(found: list[Recipient]) -> str:
@@ -69,6 +69,12 @@ def _connected() -> Iterator[Recipient]:
 def _mail() -> Iterator[Recipient]:
     if isinstance(settings.DELIVERY, Smtp):
         yield Recipient(f"The mail server {settings.DELIVERY.host}", "your address and the mails to you.")
+
+
+def _sign_in() -> Iterator[Recipient]:
+    for login in settings.SOCIAL_LOGINS:
+        words = "that you sign in here, when you do it through it, and tells your name and e-mail."
+        yield Recipient(_with_host(login.name, login.server_url), words)
 
 
 def _payments() -> Iterator[Recipient]:

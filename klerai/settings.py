@@ -17,6 +17,7 @@ from billing.stripe_settings import stripe_settings
 from chat.mcp.configuration import mcp_settings
 from chat.strategies.vendors import chosen_strategy, model_access, model_name
 from klerai.accounts.addresses import trusted_networks
+from klerai.accounts.social_settings import social_logins
 from klerai.encryption import encryption_keys
 from klerai.env import BadSetting, Environment
 from klerai.mail import mail_settings
@@ -74,6 +75,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
     "allauth.usersessions",
     "rest_framework",
     "drf_spectacular",
@@ -167,6 +169,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = "/"
 SIGNUP = env.choice("KLERAI_SIGNUP", "open", ("open", "invite", "closed"))
+SOCIAL_LOGINS = social_logins(env)
+SOCIALACCOUNT_ADAPTER = "klerai.accounts.social_adapter.SocialAdapter"
 ACCOUNT_ADAPTER = "klerai.accounts.adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -219,7 +223,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
-        "form-action": [SELF, *STRIPE.pages],
+        "form-action": [SELF, *STRIPE.pages, *(login.origin for login in SOCIAL_LOGINS)],
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
         "object-src": [NONE],

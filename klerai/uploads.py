@@ -69,14 +69,21 @@ class UploadMeter:
         self._tail = seen[1 - len(self._boundary) :]
         return self._is_file_too_large or self._of_request > self._uploads.request_limit
 
-    def refusal(self) -> JsonResponse:
+    def refusal(self, declared: int) -> JsonResponse:
+        """`used` is what had arrived: the rest was not waited for."""
         if self._is_file_too_large:
-            most = f"{self._uploads.file_limit // 1_000_000} MB"
-            message = f"A file is larger than {most}, the most one may have. Split it; nothing was stored."
+            which, used, most = "bytes of a file", self._of_file, self._uploads.file_limit
+            message = (
+                f"A file is larger than {most // 1_000_000} MB, the most one may have. Split it; nothing was stored."
+            )
         else:
-            most = f"{self._uploads.request_limit // 1_000_000} MB"
-            message = f"The request is larger than {most}. Send fewer files at once; nothing was stored."
-        return ApiError("message_too_long", message, status=413).as_response()
+            which, most = "bytes of an upload", self._uploads.request_limit
+            used = max(declared, self._of_request)
+            message = (
+                f"The request is larger than {most // 1_000_000} MB. Send fewer files at once; nothing was stored."
+            )
+        refused = ApiError("message_too_long", message, status=413, limit=which, used=used, max=most, resets_at=None)
+        return refused.as_response()
 
     @property
     def _is_file_too_large(self) -> bool:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialToken
 from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.db import models
@@ -72,6 +73,8 @@ def make_belongings(person: Person) -> Belongings:
     web_results.index(person.pk, words, result_ref=ref, conversation_id=conversation.pk, question_ref="q1")
     GitHubToken.objects.create(person=person, cipher="…", ending="wxyz")
     EmailChange.objects.create(person=person, email=new_email("next"), asked_at=timezone.now())
+    through = SocialAccount.objects.create(user=person, provider="oidc", uid=person.pk.hex, extra_data={"name": "Al"})
+    SocialToken.objects.create(account=through, token=SECRET)
     Authenticator.objects.create(user=person, type=Authenticator.Type.RECOVERY_CODES, data={})
     UserSession.objects.create(user=person, ip="203.0.113.9", session_key=uuid.uuid4().hex, user_agent="Firefox/1")
     OutgoingMail.objects.create(message={"to": [person.email], "subject": "Hello", "body": SECRET})

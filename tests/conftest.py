@@ -15,6 +15,7 @@ from tests.fakes.context7 import context7_fake as context7_fake
 from tests.fakes.embedding import gemini_fake as gemini_fake
 from tests.fakes.embedding import ollama_fake as ollama_fake
 from tests.fakes.embedding import voyage_fake as voyage_fake
+from tests.fakes.openid import openid_fake as openid_fake
 from tests.fakes.stripe import stripe_fake as stripe_fake
 from tests.fakes.stripe import stripe_server as stripe_server
 from tests.fakes.web import open_meteo_fake as open_meteo_fake

@@ -76,7 +76,7 @@ def test_a_row_is_made_in_every_table_that_leads_to_a_person() -> None:
     make_belongings(alice)
     browser_of(alice)
     never = {"Group", "Permission", "EmailConfirmation", "LogEntry", "PastDueNotice", "Person_groups"}
-    never |= {"Person_user_permissions", "SocialAccount", "SocialToken"}
+    never |= {"Person_user_permissions"}
     empty = {model.__name__ for model in models_with_a_path_to_a_person() if not rows_of(model, {alice.pk})}
     assert empty <= never
 

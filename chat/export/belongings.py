@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.utils.text import slugify
 
@@ -65,6 +66,7 @@ def _account(person: Person, archive: Archive) -> None:
     factor = second_factor_of(person)
     token = GitHubToken.objects.filter(person=person).first()
     emails = EmailAddress.objects.filter(user=person).order_by("pk")
+    through = SocialAccount.objects.filter(user=person).order_by("pk")
     archive.add_json(
         "profile.json",
         {
@@ -75,6 +77,7 @@ def _account(person: Person, archive: Archive) -> None:
             "time_zone": person.time_zone,
             "theme": person.theme or "like the system",
             "ceiling_credits": person.ceiling_credits,
+            "signs_in_through": [{"provider": each.provider, **each.extra_data} for each in through],
             "second_factor_since": factor.since if factor else None,
             "github_token_ends_in": token.ending if token else None,
             "created_at": person.created_at,

@@ -35,6 +35,18 @@ def credits(value: int) -> str:
 
 
 @register.filter
+def dollars(cents: int) -> str:
+    """Whole dollars without their cents: $19, $19.50."""
+    return f"${cents // 100:,}" if cents % 100 == 0 else f"${cents / 100:,.2f}"
+
+
+@register.filter
+def cents(value: float) -> str:
+    """What one credit comes to: 0.63 ¢, 4.0 ¢."""
+    return f"{value:.2f}\u00a0¢" if value < 1 else f"{value:.1f}\u00a0¢"
+
+
+@register.filter
 def change(value: int) -> str:
     return f"+{value:,}" if value > 0 else number(value)
 

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from chat.events import ConfirmationRequired, StatusUpdate, ToolCallResult, ToolCallStart
+from chat.limits import calls_reached, seconds_reached
 from chat.messages import ToolCall, ToolResult, ToolResults, ToolSpec
 from chat.profiles import Profile
 from chat.tools.attempt import attempt, within
@@ -146,8 +147,9 @@ class Toolbox:
         counted = [(wanted, valid) for wanted, valid in asking if wanted.name != self._profile.closing_tool]
         for wanted, _ in counted[self._places_left(numbered, counted) :]:
             self.is_spent = True
+            self._purse.note_limit(calls_reached(self._profile.max_tool_calls, mode=self._profile.title))
             limit = f"Not run: this mode makes at most {self._profile.max_tool_calls} tool calls a question. {_ANSWER}"
-            outcomes[wanted.ref] = self._refused(wanted, CallEnd.BLOCKED, limit, "limit reached")
+            outcomes[wanted.ref] = self._refused(wanted, CallEnd.LIMITED, limit, "not run, all its tool calls are used")
         asking = [(wanted, valid) for wanted, valid in asking if wanted.ref not in outcomes]
         admitted: list[tuple[Wanted, Valid]] = []
         funds = await self._purse.hold([wanted for wanted, _ in asking]) if asking else ()
@@ -182,8 +184,10 @@ class Toolbox:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         self._seconds += time.perf_counter() - started
-        if self._profile.all_tools_seconds is not None and self._seconds >= self._profile.all_tools_seconds:
+        most = self._profile.all_tools_seconds
+        if most is not None and self._seconds >= most:
             self.is_spent = True
+            self._purse.note_limit(seconds_reached(self._seconds, most, mode=self._profile.title))
 
     async def _one(self, wanted: Wanted, valid: Valid, limit: float, tell: Callable[[StatusUpdate], None]) -> CallDone:
         started = time.perf_counter()

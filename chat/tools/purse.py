@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from chat.limits import Reached
+
 
 class Verdict(StrEnum):
     """What a purse says to the price of a call."""
@@ -24,6 +26,7 @@ class CallEnd(StrEnum):
     BLOCKED = "blocked"
     UNCONFIRMED = "unconfirmed"
     UNPAID = "unpaid"
+    LIMITED = "limited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +47,8 @@ class Purse(Protocol):
 
     def close(self, wanted: Wanted, end: CallEnd) -> int:
         """Note how a call ended; the credits it costs if the run is charged."""
+        ...
+
+    def note_limit(self, reached: Reached) -> None:
+        """Note a limit that keeps further calls from running."""
         ...

@@ -17,7 +17,7 @@ from chat.views.frame import person_of
 @login_required
 @require_POST
 def buy(request: HttpRequest) -> HttpResponse:
-    """On to the checkout, or back to the prices with the reason."""
+    """On to the checkout, or to the person's credits with the reason."""
     wanted = {name: request.POST[name] for name in ("plan", "pack") if request.POST.get(name)}
     try:
         return HttpResponseRedirect(shop.start_checkout(person_of(request), **wanted, return_url=return_url()))

@@ -61,7 +61,9 @@ def as_api_error(refusal: RetrievalError) -> Exception:
         case SharedIsReadOnly():
             return ApiError("forbidden", str(refusal), status=403)
         case FileTooLarge():
-            return ApiError("message_too_long", str(refusal), status=413)
+            which, most = "bytes of a file", refusal.limit_bytes
+            words = str(refusal)
+            return ApiError("message_too_long", words, status=413, limit=which, used=None, max=most, resets_at=None)
         case NameRefused():
             return invalid({refusal.field: [str(refusal)]})
         case _:

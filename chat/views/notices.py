@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
+from django.utils import timezone
 
 from chat.models import Run
 
@@ -23,7 +25,6 @@ _HEADINGS = {
     "capacity": "There is no room for another answer right now.",
 }
 _SENTENCES = {
-    "insufficient_credits": "Nothing was charged.",
     "safety_blocked": "Nothing was charged. You can reword it.",
     "model_unavailable": "Nothing was charged. Trying again often helps.",
     "mandatory_tool_missing": "It was asked twice. Nothing was charged.",
@@ -60,6 +61,32 @@ def notice_of(run: Run) -> Notice | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LimitNote:
+    """Stands under an answer that a limit made shorter; the link leads to where it can be changed or waited out."""
+
+    words: str
+    link_words: str = ""
+    url: str = ""
+
+
+def limits_met(run: Run) -> tuple[LimitNote, ...]:
+    """The limits an answer ran into. Of a run without one, its notice says enough."""
+    if run.error is not None or run.receipt is None:
+        return ()
+    return tuple(_limit_note(reached) for reached in run.receipt.get("limits", ()))
+
+
+def _limit_note(reached: Mapping[str, Any]) -> LimitNote:
+    match reached["name"]:
+        case "ceiling":
+            return LimitNote(reached["message"], "Change the ceiling", f"{reverse('settings')}#ceiling")
+        case "daily" | "period":
+            return LimitNote(reached["message"], "See options", reverse("billing"))
+        case _:
+            return LimitNote(reached["message"])
+
+
 def _heading(code: str, details: Mapping[str, Any]) -> str:
     if code == "deadline_exceeded" and "seconds" in details:
         return f"This took longer than {details['seconds']:g} seconds."
@@ -70,4 +97,14 @@ def _sentence(code: str, run: Run) -> str:
     tried = (run.error or {}).get("details", {}).get("models_tried", 1)
     if code == "model_unavailable" and tried > 1:
         return f"{tried} models were tried. Nothing was charged."
+    if code == "insufficient_credits":
+        return _still_true(run.error or {})
     return _SENTENCES.get(code, f"Nothing was charged. Number {run.run_id} helps us to find it.")
+
+
+def _still_true(error: Mapping[str, Any]) -> str:
+    """What was said of the limit that bound, until it has opened again."""
+    resets_at = (error.get("details") or {}).get("resets_at")
+    if resets_at is None or datetime.fromisoformat(resets_at) <= timezone.now():
+        return "Nothing was charged."
+    return str(error["message"]).removeprefix(_HEADINGS["insufficient_credits"]).strip()

@@ -13,13 +13,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from billing.plans import free_terms
-from billing.pricing import BASE, PRICE_LIST, PriceLabel, quote
+from billing.pricing import BASE, quote
 from chat.models import Conversation, Run
 from chat.profiles import DEFAULT_MODE, PROFILES, missing_tools
 from chat.queries import conversation_of, is_gone, run_of
 from chat.quotes import least_of
 from chat.tools.registry import discover
 from chat.views.frame import framed, gone_page, person_of
+from chat.views.pricing_page import prices_charged
 from chat.views.purse import PurseView
 from chat.views.sidebar import sidebar_of, title_of
 from chat.views.starters import is_offline, starters
@@ -52,7 +53,9 @@ def home(request: HttpRequest) -> HttpResponse:
     """A new conversation, or for strangers what this is."""
     if isinstance(request.user, Person):
         return _conversation_page(request, None, [])
-    return render(request, "landing.html", {"plan": free_terms(), "prices": _prices(), "signup": settings.SIGNUP})
+    plan = free_terms()
+    context = {"plan": plan, "questions": plan.daily_credits // BASE, "prices": prices_charged()}
+    return render(request, "landing.html", {**context, "signup": settings.SIGNUP})
 
 
 @never_cache
@@ -132,12 +135,6 @@ def _earlier_url(request: HttpRequest, branch: list[Run]) -> str:
     more = request.GET.copy()
     more["last"] = str(len(branch) + SHOWN_RUNS)
     return f"?{more.urlencode()}#{branch[0].query_ref}"
-
-
-def _prices() -> list[PriceLabel]:
-    """What can be charged on this server: no price stands here for a tool that is not."""
-    sold = {"base", "tool", *(tool.category for tool in discover().values())}
-    return [price for price in PRICE_LIST if price.item in sold]
 
 
 def _modes() -> list[ModeChoice]:

@@ -98,7 +98,7 @@ async def run_confirm(request: HttpRequest, person: Person, run_id: UUID) -> Htt
 
 
 def as_api_error(refusal: Refusal) -> ApiError:
-    wait = refusal.details.pop("retry_after", None) or (10 if refusal.code == "rate_limited" else None)
+    wait = refusal.details.get("retry_after") or (10 if refusal.code == "rate_limited" else None)
     headers = {"Retry-After": str(wait)} if wait else {}
     return ApiError(refusal.code, refusal.message, status=refusal.status, headers=headers, **refusal.details)
 

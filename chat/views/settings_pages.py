@@ -27,6 +27,7 @@ from klerai.accounts.keys import create_key
 from klerai.accounts.models import ApiKey, Person
 from klerai.accounts.second_factor import second_factor_of
 from klerai.accounts.sessions import sessions_of
+from klerai.accounts.social_pages import connections_of
 from klerai.accounts.time_zones import CHANGES_EVERY, Changed, TooSoon, UnknownZone, change_time_zone
 
 MOST_KEYS = 20
@@ -126,6 +127,8 @@ def settings_page(request: HttpRequest, *, errors: dict[str, str] | None = None,
         "least_ceiling": BASE,
         "email_change": pending_change(person),
         "second_factor": second_factor_of(person),
+        "connections": list(connections_of(person)),
+        "has_password": person.has_usable_password(),
         "sessions": sessions_of(person, request),
         "export": export_of(person),
         "github": GitHubToken.objects.filter(person=person).first(),

@@ -20,7 +20,7 @@ from chat.rendering import render_blocks
 from chat.sources import confidence_words, section_below
 from chat.templatetags.page import credits, duration
 from chat.views.citations import cited_in
-from chat.views.notices import Notice, notice_of
+from chat.views.notices import LimitNote, Notice, limits_met, notice_of
 from chat.views.places import Place, Places, places_of
 from chat.views.receipts import ReceiptView, receipt_of
 from chat.views.tool_words import icon_of, what_was_used
@@ -85,6 +85,7 @@ class RunView:
     confidence: str
     has_answer: bool
     notice: Notice | None
+    limits: tuple[LimitNote, ...]
     receipt: ReceiptView | None
     versions: Versions | None
 
@@ -152,6 +153,7 @@ def _view(
         confidence="" if confidence is None else confidence_words(confidence),
         has_answer=bool(text),
         notice=notice_of(run),
+        limits=limits_met(run),
         receipt=receipt_of(run, {item.ref: item.tool for item in used}),
         versions=_versions(run, versions.get(run.query_ref)),
     )

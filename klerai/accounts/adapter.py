@@ -36,6 +36,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is
         saved: Person = super().save_user(request, user, form, commit)
         return saved
 
+    def is_reauthentication_required(self, *, app: str, **more: Any) -> bool:
+        """Also before another way in is connected: an open session alone must not make itself one that lasts."""
+        return app == "allauth.socialaccount" or bool(super().is_reauthentication_required(app=app, **more))
+
     def get_reauthentication_methods(self, user: Person) -> list[dict[str, Any]]:
         """Who has a second factor confirms by it alone: an open session and the password cannot take it away."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)

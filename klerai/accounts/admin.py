@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import structlog
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
@@ -22,7 +23,7 @@ from klerai.admin_site import ReadOnlyAdmin
 
 logger = structlog.get_logger(__name__)
 
-for _model in (EmailAddress, Authenticator, UserSession, Group):
+for _model in (EmailAddress, Authenticator, UserSession, SocialAccount, SocialApp, SocialToken, Group):
     admin.site.unregister(_model)
 
 

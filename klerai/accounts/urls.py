@@ -9,7 +9,7 @@ from allauth.mfa.totp import views as totp
 from django.urls import path, re_path
 from django.views.decorators.cache import never_cache
 
-from klerai.accounts import email_pages, session_pages
+from klerai.accounts import email_pages, session_pages, social_pages
 from klerai.accounts.second_factor_pages import SecondStep, download_recovery_codes, sign_in_settings
 from klerai.accounts.views import Signup, VerificationSent
 
@@ -51,6 +51,7 @@ urlpatterns = [
     path("email/again/", email_pages.send_again, name="account_email_again"),
     path("email/keep/", email_pages.give_up, name="account_email_keep"),
     path("email/confirm/<str:key>/", email_pages.confirm_email, name="account_confirm_new_email"),
+    *social_pages.urlpatterns,
     path("sessions/others/end/", session_pages.sign_out_others, name="end-other-sessions"),
     path("sessions/<int:session_id>/end/", session_pages.sign_out_one, name="end-session"),
 ]

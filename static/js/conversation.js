@@ -6,15 +6,17 @@ import { FollowEnd } from "./follow_end.js";
 import { credits, LiveRun } from "./live_run.js";
 import { fragment, isSignedIn, post } from "./net.js";
 import { PassagePanel } from "./passage.js";
+import { Refusals } from "./refusals.js";
 import { RunSocket } from "./run_socket.js";
 import { listenToKeys } from "./shortcuts.js";
 
 const page = document.getElementById("main");
 const thread = page.querySelector(".thread");
 const announcer = document.getElementById("announcer");
-const refusal = document.getElementById("refusal");
 const dock = page.querySelector(".composer-dock");
 const follow = new FollowEnd({ jump: document.getElementById("jump"), dock });
+const refusals = new Refusals(document.getElementById("refusal"));
+const refuse = (error) => refusals.show(error);
 const composer = new Composer(document.getElementById("composer"), { onAsk: ask, onStop: stop });
 const menu = openMenu({ page, onChange: refreshSidebar, refuse });
 let live = null; // the run that is being answered: { run, message, away, isAgain }
@@ -127,37 +129,6 @@ function takeBack(error) {
   if (!isAgain) composer.giveBack(message);
   refuse(error);
   composer.box.focus();
-}
-
-function refuse(error) {
-  refusal.replaceChildren();
-  if (!error) return;
-  const banner = document.createElement("div");
-  banner.className = "banner";
-  banner.dataset.tone = "caution";
-  const words = document.createElement("p");
-  words.textContent = [error.message, comesAgain(error)].filter(Boolean).join(" ");
-  banner.append(words);
-  const links = {
-    insufficient_credits: ["See options", "/billing/"],
-    conversation_busy: ["Show that answer", location.pathname],
-    run_conflict: ["Reload", location.pathname],
-    unauthenticated: ["Sign in", `/accounts/login/?next=${encodeURIComponent(location.pathname)}`],
-  };
-  if (links[error.code]) {
-    const link = Object.assign(document.createElement("a"), { textContent: links[error.code][0], href: links[error.code][1] });
-    link.className = "button button-small";
-    banner.append(link);
-  }
-  refusal.append(banner);
-}
-
-function comesAgain({ code, details }) {
-  const at = details?.resets_at;
-  if (!at) return "";
-  const zone = page.dataset.zone;
-  const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone }).format(new Date(at));
-  return code === "insufficient_credits" ? `More come at ${time}, ${zone}.` : `Try again after ${time}, ${zone}.`;
 }
 
 let failures = 0;

@@ -130,7 +130,8 @@ def _handler(fake: OutsideFake) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             try:
-                self._meet(json.loads(raw))
+                is_form = self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+                self._meet(dict(parse_qsl(raw.decode())) if is_form else json.loads(raw))
             except ValueError:
                 self._say(400, {"error": {"message": "bad JSON", "type": "invalid_request", "code": 400}})
 

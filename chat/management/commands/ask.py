@@ -18,8 +18,9 @@ from chat.asking import ask, follow
 from chat.confirming import Answer, confirm
 from chat.errors import Refusal
 from chat.eventlog import frame
-from chat.events import ConfirmationRequired, Logged, MessageComplete, RunFailed
+from chat.events import ConfirmationRequired, Logged, MessageComplete
 from chat.models import Run
+from chat.shapes import refusal_frame
 from chat.stopping import request_stop
 from chat.terminal import Terminal
 from chat.wiring import Runtime
@@ -114,8 +115,7 @@ def _ctrl_c_stops(runtime: Runtime, person: Person, run: Run) -> Any:
 
 def _refused(refusal: Refusal, *, as_json: bool) -> int:
     if as_json:
-        data = {"code": refusal.code, "message": refusal.message, "details": refusal.details}
-        print(json.dumps({"seq": 0, "type": RunFailed.type, "data": data}))
+        print(json.dumps(refusal_frame(refusal, run_id=None)))
     else:
         print(refusal.message, file=sys.stderr)
     return NO_CREDITS if refusal.code == "insufficient_credits" else BAD_USAGE
