@@ -20,6 +20,7 @@ from billing.credits import LedgerRow, Limit, balance_of, entries_of, limits_of
 from billing.errors import AlreadySubscribed, NothingSold, NotOffered, NotSubscribed, SaleError
 from billing.plans import plan_of
 from chat.queries import runs_of
+from klerai.accounts.access import Access
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
@@ -33,6 +34,8 @@ ADDRESS = inline_serializer("Address", {"url": serializers.URLField()})
 
 class Billing(APIView):
     """Plan, balance, and every limit by its name."""
+
+    opens_to = (Access.BILLING,)
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
@@ -53,6 +56,8 @@ class Billing(APIView):
 class Ledger(APIView):
     """Every movement of the person's credits, newest first."""
 
+    opens_to = (Access.BILLING,)
+
     @extend_schema(
         parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", int)], responses=OpenApiTypes.OBJECT
     )
@@ -71,6 +76,8 @@ class Ledger(APIView):
 class Checkout(APIView):
     """Where to pay for a pack or a plan. What was paid for arrives when Stripe has said so."""
 
+    opens_to = (Access.BILLING,)
+
     @extend_schema(request=WANTED, responses=ADDRESS)
     def post(self, request: Request) -> Response:
         person = requester(request)
@@ -86,6 +93,8 @@ class Checkout(APIView):
 
 class Portal(APIView):
     """Where invoices are, the card is changed and the plan is cancelled."""
+
+    opens_to = (Access.BILLING,)
 
     @extend_schema(request=None, responses=ADDRESS)
     def post(self, request: Request) -> Response:

@@ -17,10 +17,13 @@ from chat.profiles import PROFILES, Profile, missing_tools
 from chat.tools.base import Tool
 from chat.tools.registry import discover
 from chat.views.servers import server_tools
+from klerai.accounts.access import Access
 
 
 class Tools(APIView):
     """Every tool this person's questions may use, with what a successful call costs."""
+
+    opens_to = (Access.READ, Access.CHAT)
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
@@ -30,6 +33,8 @@ class Tools(APIView):
 
 class Modes(APIView):
     """What each mode is, whether it can be used here, and its limits."""
+
+    opens_to = (Access.READ, Access.CHAT)
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
