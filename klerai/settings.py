@@ -259,7 +259,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Ask, watch, and read the receipt.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    **dict.fromkeys(("SWAGGER_UI_DIST", "SWAGGER_UI_FAVICON_HREF", "REDOC_DIST"), "SIDECAR"),
+    "OAS_VERSION": "3.1.0",
+    "DEFAULT_GENERATOR_CLASS": "chat.views.description.WholeApi",
 }
 
 # Runs and models

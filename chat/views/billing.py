@@ -8,8 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import path, reverse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,10 +19,15 @@ from billing.credits import LedgerRow, Limit, balance_of, entries_of, limits_of
 from billing.errors import AlreadySubscribed, NothingSold, NotOffered, NotSubscribed, SaleError
 from billing.plans import plan_of
 from chat.queries import runs_of
+from chat.views.billing_schema import BILLING, ENTRY
+from chat.views.knowledge import quota_of
+from chat.views.operation_schema import refused
 from klerai.accounts.access import Access
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
+from klerai.pagination import PAGE, page_of
+from retrieval.quotas import kept_by
 
 MOST_ROWS = 100
 WANTED = inline_serializer(
@@ -37,7 +41,7 @@ class Billing(APIView):
 
     opens_to = (Access.BILLING,)
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="billing", responses={200: BILLING})
     def get(self, request: Request) -> Response:
         person = requester(request)
         balance = balance_of(person)
@@ -47,6 +51,7 @@ class Billing(APIView):
                 "status": shop.status_of(person),
                 "balance": {"daily": balance.daily, "pack": balance.pack, "held": balance.held},
                 "limits": [limit_json(limit) for limit in limits_of(person)],
+                "storage": storage_json(person),
                 "ceiling": person.ceiling_credits,
                 "time_zone": person.time_zone,
             }
@@ -58,9 +63,7 @@ class Ledger(APIView):
 
     opens_to = (Access.BILLING,)
 
-    @extend_schema(
-        parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", int)], responses=OpenApiTypes.OBJECT
-    )
+    @extend_schema(operation_id="ledger", parameters=PAGE, responses={200: page_of(ENTRY)})
     def get(self, request: Request) -> Response:
         person = requester(request)
         limit = _number(request, "limit", 20, at_most=MOST_ROWS)
@@ -68,9 +71,10 @@ class Ledger(APIView):
         rows = entries_of(person, before=before, limit=(limit or 20) + 1)
         shown = rows[:limit]
         runs = _public_ids(person, [row.run_id for row in shown if row.run_id])
-        more = len(rows) > len(shown)
-        following = f"{request.build_absolute_uri(request.path)}?limit={limit}&cursor={shown[-1].number}"
-        return Response({"results": [row_json(row, runs) for row in shown], "next": following if more else None})
+        following = None
+        if len(rows) > len(shown):
+            following = f"{request.build_absolute_uri(request.path)}?limit={limit}&cursor={shown[-1].number}"
+        return Response({"results": [row_json(row, runs) for row in shown], "next": following})
 
 
 class Checkout(APIView):
@@ -78,7 +82,7 @@ class Checkout(APIView):
 
     opens_to = (Access.BILLING,)
 
-    @extend_schema(request=WANTED, responses=ADDRESS)
+    @extend_schema(request=WANTED, responses={200: ADDRESS, **refused(409, 503)})
     def post(self, request: Request) -> Response:
         person = requester(request)
         wanted = {name: request.data.get(name) for name in ("plan", "pack") if isinstance(request.data, dict)}
@@ -96,7 +100,7 @@ class Portal(APIView):
 
     opens_to = (Access.BILLING,)
 
-    @extend_schema(request=None, responses=ADDRESS)
+    @extend_schema(request=None, responses={200: ADDRESS, **refused(400, 404, 503)})
     def post(self, request: Request) -> Response:
         try:
             return Response({"url": shop.open_portal(requester(request), return_url=return_url())})
@@ -131,6 +135,15 @@ def _packs() -> str:
 
 def _plans() -> str:
     return " or ".join(offer.name for offer in shop.plans_offered() if offer.cents)
+
+
+def storage_json(person: Person) -> dict[str, Any]:
+    """What is kept in knowledge bases, and how much the plan has room for; null is no limit."""
+    quota, kept = quota_of(person), kept_by(person)
+    return {
+        "documents": {"used": kept.documents, "max": quota.documents},
+        "bytes": {"used": kept.bytes, "max": quota.bytes},
+    }
 
 
 def limit_json(limit: Limit) -> dict[str, Any]:

@@ -113,11 +113,11 @@ def unauthenticated_json() -> HttpResponse:
 
 def too_many_requests(error: TooManyRequests) -> ApiError:
     """The contract's words for a limit that is passed."""
-    span = {60: "minute", 3600: "hour"}.get(error.window_seconds, f"{error.window_seconds} s")
+    span = {60: "a minute", 3600: "an hour"}.get(error.window_seconds, f"in {error.window_seconds} s")
     whose = "with this key" if error.limit == KEY else "with all your keys"
     return ApiError(
         "rate_limited",
-        f"{error.most:,} requests a {span} {whose}; try again in {error.wait_seconds} s. Nothing was charged.",
+        f"{error.most:,} requests {span} {whose}; try again in {error.wait_seconds} s. Nothing was charged.",
         status=429,
         headers={"Retry-After": str(error.wait_seconds)},
         limit=error.limit,
