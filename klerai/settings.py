@@ -250,6 +250,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,  # what there is to know of a door stands in the description
     "EXCEPTION_HANDLER": "klerai.api.error_response",
     "UNAUTHENTICATED_USER": None,
 }

@@ -97,7 +97,7 @@ def test_a_scope_opens_what_the_description_says_and_nothing_else(server: str, d
 
 def with_something(path: str, said: dict[str, Any]) -> str:
     """The address with values of the right kind, of which none is anybody's."""
-    for parameter in said["parameters"]:
+    for parameter in said.get("parameters", ()):
         if parameter["in"] == "path":
             kind = parameter["schema"].get("format")
             path = path.replace(f"{{{parameter['name']}}}", SOMETHING[kind])

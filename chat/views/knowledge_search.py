@@ -63,8 +63,10 @@ class KnowledgeSearch(KnowledgeView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("q", str, required=True),
-            OpenApiParameter("limit", int, description=f"1 to {MAX_LIMIT} ({DEFAULT_LIMIT})."),
+            OpenApiParameter("q", {"type": "string", "minLength": 1, "maxLength": QUERY_CHARACTERS}, required=True),
+            OpenApiParameter(
+                "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+            ),
         ],
         responses={200: SHAPE},
     )

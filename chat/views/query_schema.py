@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from chat.views.operation_schema import answer, as_json, operation
-from chat.views.run_schema import ASK, ASKING, MAX_CREDITS, RUN_ID
+from chat.views.run_schema import ASK, ASKING, MAX_CREDITS, MESSAGE, RUN_ID
 from klerai.json_schema import FLAG, NUMBER, TEXT, UUID, WHOLE, Json, listed, maybe, named, record, said, wanted
 
 _QUERY = wanted(
     "query",
-    query={**TEXT, "minLength": 1, "maxLength": 32_000},
+    query=MESSAGE,
     session_id=said(maybe(UUID), "A conversation to go on with."),
     kb_id=said(maybe(TEXT), "The only knowledge base to search; without it all are."),
     run_id=RUN_ID,

@@ -11,12 +11,12 @@ from klerai.json_schema import ANYTHING, FLAG, TEXT, UUID, WHOLE, Json, listed, 
 ASK, WATCH = (Access.CHAT,), (Access.READ, Access.CHAT)
 ASKING = (402, 404, 409, 410, 422, 500, 502, 503, 504)  # how a question may be refused, or end without an answer
 
-_MESSAGE = {**TEXT, "minLength": 1, "maxLength": MAX_MESSAGE_CHARACTERS}
+MESSAGE = {**TEXT, "minLength": 1, "pattern": r"\S", "maxLength": MAX_MESSAGE_CHARACTERS}
 MAX_CREDITS = said({**WHOLE, "minimum": 1, "maximum": 1_000_000}, "The most this question may cost.")
 RUN_ID = said(UUID, "The same id and body are answered and charged once.")
 _QUESTION = wanted(
     "message",
-    message=_MESSAGE,
+    message=MESSAGE,
     conversation_id=maybe(UUID),
     mode=maybe(MODE),
     context_type=TEXT,
