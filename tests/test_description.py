@@ -61,8 +61,11 @@ def test_every_address_for_programs_is_in_it_and_none_that_is_not_there(descript
 
 def test_every_operation_has_a_name_of_its_own_an_answer_and_its_refusals(description: dict[str, Any]) -> None:
     names = []
+    tags = {tag["name"] for tag in description["tags"]}
     for path, method, said in operations(description):
         names.append(said["operationId"])
+        assert set(said["tags"]) <= tags, path
+        assert said["summary"], path
         answers = said["responses"]
         assert any(status.startswith("2") for status in answers), path
         assert said["description"], path

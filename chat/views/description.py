@@ -11,6 +11,17 @@ from chat.views.operation_schema import components, with_refusals
 from chat.views.shape_schema import COMPONENTS
 from klerai.json_schema import Json
 
+TAGS = {
+    "chat": "Ask, and get an answer with its sources and receipt.",
+    "runs": "One question to its answer: watched, read, stopped.",
+    "conversations": "What was said, and what is remembered of it.",
+    "knowledge-bases": "Documents, and searching them.",
+    "tools": "What an answer may use, and what it costs.",
+    "modes": "What each mode is, and its limits.",
+    "billing": "Credits, limits, the ledger, and buying.",
+    "v1": "For clients of OpenAI's.",
+    "server": "How the server is.",
+}
 OUTSIDE = (run_schema, query_schema, openai_schema, service_schema)
 
 
@@ -23,6 +34,7 @@ class WholeApi(SchemaGenerator):
         known: Json = found["components"]
         return {
             **found,
+            "tags": [{"name": name, "description": words} for name, words in TAGS.items()],
             "paths": {path: _whole(path, operations) for path, operations in sorted(paths.items())},
             "components": {**known, **components(), "schemas": {**known.get("schemas", {}), **COMPONENTS}},
         }

@@ -86,7 +86,7 @@ def in_query(name: str, shape: Json, words: str) -> Json:
 
 
 def with_refusals(path: str, said: Json) -> Json:
-    """The operation with those refusals that follow from what it is, and what a key is told beside every answer."""
+    """The operation with a line for lists, the refusals that follow from what it is, and the headers a key gets."""
     statuses = set[int]()
     if said.get("security"):
         statuses |= {401, 403, 429}
@@ -101,7 +101,8 @@ def with_refusals(path: str, said: Json) -> Json:
         found.setdefault(str(status), _refusal(status))
     if said.get("security"):
         found = {status: _with_headers(response) for status, response in found.items()}
-    return {**said, "responses": dict(sorted(found.items()))}
+    first, _, _ = said["description"].partition(". ")
+    return {"summary": first.rstrip("."), **said, "responses": dict(sorted(found.items()))}
 
 
 def components() -> Json:

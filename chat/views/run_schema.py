@@ -53,57 +53,53 @@ _RUN = [in_path("run_id", UUID)]
 
 
 def paths() -> Json:
+    run = answer(as_json(named("Run")))
+    seen = operation("run", "A run as it stands.", tag="runs", opens_to=WATCH, parameters=_RUN, answers=run)
+    stopped = operation(
+        "run_stop", "Stop a run. What was written stays.", tag="runs", opens_to=ASK, parameters=_RUN, answers=run
+    )
+    confirmed = operation(
+        "run_confirm",
+        "Let a call that waits for its person run, or not.",
+        tag="runs",
+        opens_to=ASK,
+        parameters=_RUN,
+        body=as_json(_CONFIRM),
+        answers=run,
+        refusals=(409,),
+    )
+    return {
+        "/api/chat": {"post": _asked()},
+        "/api/runs/{run_id}": {"get": seen},
+        "/api/runs/{run_id}/events": {"get": _watched()},
+        "/api/runs/{run_id}/stop": {"post": stopped},
+        "/api/runs/{run_id}/confirm": {"post": confirmed},
+    }
+
+
+def _asked() -> Json:
+    return operation(
+        "chat",
+        "Ask a question. JSON waits for the end; with `Accept: text/event-stream` the events come as they happen.",
+        tag="chat",
+        opens_to=ASK,
+        body=as_json(_QUESTION),
+        answers=answer({**as_json(_ANSWER), **as_events(_EVENTS)}),
+        refusals=ASKING,
+    )
+
+
+def _watched() -> Json:
     after = [
         in_query("after", {**WHOLE, "minimum": 0}, "The number of the last event you have."),
         in_header("Last-Event-ID", TEXT, "The same, as browsers send it; it wins."),
     ]
-    run = answer(as_json(named("Run")))
-    return {
-        "/api/chat": {
-            "post": operation(
-                "chat",
-                "Ask. JSON waits for the end; with `Accept: text/event-stream` the events come as they happen.",
-                tag="chat",
-                opens_to=ASK,
-                body=as_json(_QUESTION),
-                answers=answer({**as_json(_ANSWER), **as_events(_EVENTS)}),
-                refusals=ASKING,
-            )
-        },
-        "/api/runs/{run_id}": {
-            "get": operation("run", "A run as it stands.", tag="runs", opens_to=WATCH, parameters=_RUN, answers=run)
-        },
-        "/api/runs/{run_id}/events": {
-            "get": operation(
-                "run_events",
-                "The events of a run from a place on, then live until its end.",
-                tag="runs",
-                opens_to=WATCH,
-                parameters=[*_RUN, *after],
-                answers=answer(as_events(_EVENTS)),
-                refusals=(410,),
-            )
-        },
-        "/api/runs/{run_id}/stop": {
-            "post": operation(
-                "run_stop",
-                "Stop it. What was written stays.",
-                tag="runs",
-                opens_to=ASK,
-                parameters=_RUN,
-                answers=run,
-            )
-        },
-        "/api/runs/{run_id}/confirm": {
-            "post": operation(
-                "run_confirm",
-                "Let a call that waits for its person run, or not.",
-                tag="runs",
-                opens_to=ASK,
-                parameters=_RUN,
-                body=as_json(_CONFIRM),
-                answers=run,
-                refusals=(409,),
-            )
-        },
-    }
+    return operation(
+        "run_events",
+        "The events of a run from a place on, then live until its end.",
+        tag="runs",
+        opens_to=WATCH,
+        parameters=[*_RUN, *after],
+        answers=answer(as_events(_EVENTS)),
+        refusals=(410,),
+    )

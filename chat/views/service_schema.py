@@ -13,7 +13,7 @@ def paths() -> Json:
     original = operation(
         "document_original",
         "The file as it was given, to be saved.",
-        tag="knowledge",
+        tag="knowledge-bases",
         opens_to=(Access.READ,),
         parameters=[in_path("slug", SLUG), in_path("document_id", UUID)],
         answers=answer({"application/octet-stream": {"schema": {}}}),
