@@ -28,7 +28,7 @@ def limit(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0003_first_offers'),
+        ('billing', '0004_charge_of_a_payment'),
     ]
 
     operations = [
