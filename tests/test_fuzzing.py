@@ -19,7 +19,7 @@ from tests.people import make_alice
 from tests.plans import on_plan
 
 IS_FULL = os.environ.get("KLERAI_FULL") == "1"
-EXAMPLES = "100" if IS_FULL else "8"
+EXAMPLES, PHASES = ("100", "examples,coverage,fuzzing,stateful") if IS_FULL else ("8", "coverage,fuzzing")
 SEED = os.environ.get("KLERAI_SEED", "1")
 CHECKS = (
     "not_a_server_error",
@@ -73,7 +73,7 @@ def test_nothing_that_is_sent_breaks_the_api_or_its_description(
     options = [
         *("--header", f"Authorization: Bearer {key}"),
         *("--checks", ",".join(CHECKS)),
-        *("--phases", "examples,coverage,fuzzing"),
+        *("--phases", PHASES),
         *("--max-examples", EXAMPLES),
         *("--seed", SEED),
         *("--workers", "1"),
