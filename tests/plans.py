@@ -13,7 +13,9 @@ from klerai.accounts.models import Person
 
 def on_plan(person: Person, **limits: int | None) -> Person:
     """A subscription of a plan of its own, with these limits."""
-    plan = Plan.objects.create(name=f"plan-{uuid4().hex[:12]}", title="Tiny", daily_credits=50, **limits)
+    plan = Plan.objects.create(
+        name=f"plan-{uuid4().hex[:12]}", title="Tiny", daily_credits=50, is_offered=False, **limits
+    )
     now = timezone.now()
     end = now + timedelta(days=30)
     Subscription.objects.create(
