@@ -10,12 +10,19 @@ from django.db.models import Q
 
 
 class Plan(models.Model):
-    """What a plan gives. `free` is everybody's and has no price; no `period_credits` is no limit beside the day's."""
+    """What a plan gives. `free` is everybody's and has no price; no `period_credits` is no limit beside the day's.
+
+    Requests are those of programs: of one key, and of all keys of a person. An empty limit is none.
+    """
 
     name = models.SlugField(primary_key=True, max_length=32)
     title = models.CharField(max_length=60)
     daily_credits = models.PositiveIntegerField()
     period_credits = models.PositiveIntegerField(null=True, blank=True)
+    key_requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    all_requests_per_hour = models.PositiveIntegerField(null=True, blank=True)
+    most_documents = models.PositiveIntegerField(null=True, blank=True)
+    most_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     is_offered = models.BooleanField(default=True)
 
     class Meta:

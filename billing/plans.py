@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -10,6 +10,7 @@ from django.utils import timezone
 from billing.offer_rows import Plan
 from billing.stripe_rows import Subscription
 from klerai.accounts.models import Person
+from klerai.accounts.request_limits import KEY, PLAN, RequestLimit
 
 FREE = "free"
 LATE = timedelta(days=1)  # for the news that a subscription was renewed
@@ -30,32 +31,35 @@ class Terms:
     period_end: datetime | None = None
     spent_before: int = 0
     until: datetime | None = None
+    most_documents: int | None = None
+    most_bytes: int | None = None
 
 
 def plan_of(person: Person, *, now: datetime | None = None) -> Terms:
     """The terms that count now: of the subscription that entitles to most, else Free."""
-    moment = now or timezone.now()
-    subscribed = Subscription.objects.filter(person_id=person.pk, ended_at=None).select_related("plan")
-    entitling = [(until, one) for one in subscribed if (until := entitled_until(one)) is not None and moment < until]
-    if not entitling:
+    best = _entitling(person, now or timezone.now())
+    if best is None:
         return free_terms()
-    until, best = max(entitling, key=lambda pair: (pair[1].plan.daily_credits, pair[0]))
-    return Terms(
-        name=best.plan.name,
-        title=best.plan.title,
-        daily_credits=best.plan.daily_credits,
-        period_credits=best.plan.period_credits,
+    return replace(
+        _terms(best.plan),
         period_start=best.period_start,
         period_end=best.period_end,
         spent_before=best.spent_before,
-        until=until,
+        until=entitled_until(best),
     )
 
 
 def free_terms() -> Terms:
     """What everybody has who has nothing else."""
-    plan = Plan.objects.get(name=FREE)
-    return Terms(plan.name, plan.title, plan.daily_credits, plan.period_credits)
+    return _terms(Plan.objects.get(name=FREE))
+
+
+def request_limits_of(person: Person) -> tuple[RequestLimit, ...]:
+    """How many requests the person's programs may send, by the plan that counts now."""
+    best = _entitling(person, timezone.now())
+    plan = best.plan if best is not None else Plan.objects.get(name=FREE)
+    limits = ((KEY, plan.key_requests_per_minute, 60), (PLAN, plan.all_requests_per_hour, 3600))
+    return tuple(RequestLimit(name, most, seconds) for name, most, seconds in limits if most is not None)
 
 
 def entitled_until(subscription: Subscription) -> datetime | None:
@@ -75,3 +79,22 @@ def entitled_until(subscription: Subscription) -> datetime | None:
             return subscription.paid_until
         case _:
             return None
+
+
+def _entitling(person: Person, moment: datetime) -> Subscription | None:
+    """The subscription that gives most now."""
+    subscribed = Subscription.objects.filter(person_id=person.pk, ended_at=None).select_related("plan")
+    entitling = [(until, one) for one in subscribed if (until := entitled_until(one)) is not None and moment < until]
+    _, best = max(entitling, key=lambda pair: (pair[1].plan.daily_credits, pair[0]), default=(None, None))
+    return best
+
+
+def _terms(plan: Plan) -> Terms:
+    return Terms(
+        plan.name,
+        plan.title,
+        plan.daily_credits,
+        plan.period_credits,
+        most_documents=plan.most_documents,
+        most_bytes=plan.most_bytes,
+    )

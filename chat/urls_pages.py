@@ -10,6 +10,7 @@ from chat.views import (
     credits_page,
     departure_pages,
     export_pages,
+    key_pages,
     knowledge_pages,
     ledger_page,
     pages,
@@ -49,6 +50,5 @@ urlpatterns = [
     *servers_pages.urlpatterns,
     *export_pages.urlpatterns,
     *departure_pages.urlpatterns,
-    path("settings/keys/", settings_pages.make_key, name="make-key"),
-    path("settings/keys/<uuid:key_id>/revoke/", settings_pages.revoke_key, name="revoke-key"),
+    *key_pages.urlpatterns,
 ]

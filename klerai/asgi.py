@@ -17,7 +17,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402  the ap
 
 from chat.routing import websocket_urlpatterns  # noqa: E402
 from chat.wiring import Runtime  # noqa: E402
-from klerai.accounts.scopes import is_somebody  # noqa: E402
+from klerai.accounts.scopes import may_write  # noqa: E402
 from klerai.accounts.sockets import PersonSocketMiddleware  # noqa: E402
 from klerai.body_limit import BodyLimit  # noqa: E402
 from klerai.uploads import Uploads  # noqa: E402
@@ -72,7 +72,7 @@ UPLOADS = Uploads(
     path=re.compile(r"/api/knowledge-bases/[^/]+/documents|/knowledge/[^/]+/"),
     file_limit=MOST_BYTES,
     request_limit=5 * MOST_BYTES // 2,
-    is_let_in=is_somebody,
+    is_let_in=may_write,
 )
 application = WithRuntime(
     ProtocolTypeRouter(

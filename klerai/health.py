@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from procrastinate.contrib.django.models import ProcrastinateWorker
 
@@ -17,6 +18,7 @@ OK = "ok"
 WORKER_SEEN_WITHIN = timedelta(seconds=40)
 
 
+@csrf_exempt
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -24,6 +26,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+@csrf_exempt
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -47,6 +48,16 @@ class NewestFirst(CursorPagination):
         return _page_schema(schema)
 
 
+PAGE = [
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+        description="A page.",
+    ),
+    OpenApiParameter("cursor", str, description="From `next`."),
+]
+
+
 def page_of(shape: dict[str, Any]) -> dict[str, Any]:
     """The schema of a page of a list whose entries have this shape."""
     return _page_schema({"type": "array", "items": shape})
@@ -58,6 +69,6 @@ def _page_schema(entries: dict[str, Any]) -> dict[str, Any]:
         "required": ["results", "next"],
         "properties": {
             "results": entries,
-            "next": {"type": "string", "format": "uri", "nullable": True},
+            "next": {"type": ["string", "null"], "format": "uri"},
         },
     }

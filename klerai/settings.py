@@ -103,6 +103,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "klerai.accounts.middleware.note_sessions",
+    "klerai.accounts.middleware.state_limits",
 ]
 
 ROOT_URLCONF = "klerai.urls"
@@ -249,19 +250,22 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 2**20
 # Programs
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["klerai.accounts.authentication.PersonAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["klerai.accounts.authentication.ByScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,  # what there is to know of a door stands in the description
     "EXCEPTION_HANDLER": "klerai.api.error_response",
     "UNAUTHENTICATED_USER": None,
 }
+REQUEST_LIMITS = "billing.plans.request_limits_of"  # a plan says how many; accounts know of no plans
 SPECTACULAR_SETTINGS = {
     "TITLE": "KlerAI",
     "DESCRIPTION": "Ask, watch, and read the receipt.",
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    **dict.fromkeys(("SWAGGER_UI_DIST", "SWAGGER_UI_FAVICON_HREF", "REDOC_DIST"), "SIDECAR"),
+    "OAS_VERSION": "3.1.0",
+    "DEFAULT_GENERATOR_CLASS": "chat.views.description.WholeApi",
 }
 
 # Runs and models

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from billing import local_pages, webhook
 from chat import urls_pages
@@ -21,8 +20,7 @@ from chat.views import (
     query,
     runs,
 )
-from chat.views.query_schema import WithQuery
-from klerai import error_pages, health, legal_pages, local_mail, setup_page
+from klerai import api_docs, error_pages, health, legal_pages, local_mail, setup_page
 
 urlpatterns = [
     *urls_pages.urlpatterns,
@@ -35,13 +33,12 @@ urlpatterns = [
     *billing.urlpatterns,
     *webhook.urlpatterns,
     *legal_pages.urlpatterns,
+    *api_docs.urlpatterns,
     *knowledge_bases.urlpatterns,
     *documents.urlpatterns,
     *knowledge_search.urlpatterns,
     path("accounts/", include("klerai.accounts.urls")),
     path("admin/", admin.site.urls),
-    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[], generator_class=WithQuery), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema", permission_classes=[]), name="docs"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("setup/", setup_page.setup, name="setup"),

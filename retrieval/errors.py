@@ -6,6 +6,7 @@ RetrievalError
 ├── SharedIsReadOnly
 ├── NameRefused
 ├── FileTooLarge
+├── QuotaPassed
 ├── UnreadableFile       (what a document's `error` says)
 ├── NoDocumentation
 ├── DocumentationUnavailable
@@ -15,6 +16,11 @@ RetrievalError
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the child that reads files has no Django
+    from klerai.accounts.models import Person
 
 
 class RetrievalError(Exception):
@@ -62,6 +68,21 @@ class FileTooLarge(RetrievalError):
         super().__init__(f"“{name}” is larger than {limit}, the most a file may have. Split it; nothing was stored.")
         self.name = name
         self.limit_bytes = limit_bytes
+
+
+class QuotaPassed(RetrievalError):
+    """More than the person's plan has room for: `limit` is `documents` or `storage`. Nothing was added."""
+
+    def __init__(self, person: Person, limit: str, *, plan: str, most: int) -> None:
+        documents = f"{most:,} document{'' if most == 1 else 's'}"
+        room = documents if limit == "documents" else f"{most / 1e9:,.4g} GB of files"
+        super().__init__(
+            f"The plan {plan} has room for {room}, and this would be more. Nothing was stored. "
+            "Delete documents you no longer need, or choose a larger plan."
+        )
+        self.person = person
+        self.limit = limit
+        self.most = most
 
 
 class UnreadableFile(RetrievalError):

@@ -14,6 +14,7 @@ from allauth.socialaccount.models import SocialAccount, SocialToken
 from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.db import models
+from django.test import Client
 from django.utils import timezone
 
 from billing import credits
@@ -27,7 +28,7 @@ from retrieval import web_results
 from retrieval.ingestion.queueing import queue
 from retrieval.models import CachedVector, Document
 from tests.documents import taken_in
-from tests.people import new_email
+from tests.people import bearer, new_email
 
 SECRET = "lapis lazuli harbour"
 
@@ -81,7 +82,9 @@ def make_belongings(person: Person) -> Belongings:
     _buy(person)
     export = ask_for_export(person)
     ExportPiece.objects.create(export=export, position=0, data=b"half a file")
-    return Belongings(conversation, run, live, document, create_key(person, "notebook")[1])
+    key = create_key(person, "notebook")[1]
+    assert Client().get("/api/modes", headers=bearer(key)).status_code == 200
+    return Belongings(conversation, run, live, document, key)
 
 
 def traces_of(person_id: uuid.UUID, email: str, names: set[str]) -> Iterator[tuple[str, str]]:

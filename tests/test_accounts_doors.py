@@ -239,4 +239,4 @@ def test_the_schema_names_both_ways_to_sign_in() -> None:
     schema = SchemaGenerator(patterns=patterns).get_schema(public=True)
     schemes = schema["components"]["securitySchemes"]
     assert (schemes["key"]["scheme"], schemes["session"]["in"]) == ("bearer", "cookie")
-    assert schema["paths"]["/api/keys"]["get"]["security"] == [{"key": []}, {"session": []}]
+    assert schema["paths"]["/api/keys"]["get"]["security"] == [{"key": ["read"]}, {"session": []}]

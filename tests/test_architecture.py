@@ -97,7 +97,7 @@ FACES = {
     },
     "retrieval": {
         *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),
-        *("bases", "contents", "extracts", "emphasis", "web_results", "belongings"),
+        *("bases", "contents", "extracts", "emphasis", "web_results", "belongings", "quotas"),
     },
 }
 PURE = (

@@ -5,10 +5,12 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
+from django.test import Client
 
 from chat.models import Conversation
 from tests.harness.doors import Visitor, by_key, by_session
 from tests.harness.soundness import nothing_breaks
+from tests.people import bearer, key_text, make_alice, make_unverified, sign_in
 
 
 def pages(visitor: Visitor, path: str) -> list[list[dict[str, object]]]:
@@ -135,3 +137,14 @@ def test_the_ledger_lists_every_movement_newest_first_and_names_the_run(server: 
         assert {row["run_id"] for row in rows[:3]} == {answer["run_id"]}
         assert rows[0]["balance_after"] == {"daily": 43, "pack": 0}
         assert rows == alice.get("/api/billing/ledger?limit=100").json()["results"]
+
+
+def test_a_ledger_without_entries_is_an_empty_list() -> None:
+    assert sign_in(make_unverified()).get("/api/billing/ledger").json() == {"results": [], "next": None}
+
+
+@pytest.mark.parametrize("path", ["/api/conversations", "/api/knowledge-bases", "/api/billing", "/healthz", "/readyz"])
+@pytest.mark.parametrize("method", ["OPTIONS", "QUERY", "TRACE"])
+def test_a_method_that_a_door_does_not_take_is_refused_as_such(path: str, method: str) -> None:
+    browser = Client(headers=bearer(key_text(make_alice())), enforce_csrf_checks=True)
+    assert browser.generic(method, path).status_code == 405

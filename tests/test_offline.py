@@ -13,6 +13,7 @@ from chat.strategies.offline import Offline
 from chat.strategies.spoken_sums import sums_in
 from chat.tools.calculator import NotArithmetic, calculate, written
 from tests.fakes.listener import Heard, asking, listen
+from tests.harness.doors import by_key
 
 OFFLINE = Offline(pause_seconds=0)
 
@@ -151,3 +152,11 @@ async def test_a_listener_who_leaves_ends_the_answer() -> None:
         async for event in events:
             assert isinstance(event, TextPiece)
             break
+
+
+@pytest.mark.parametrize("message", ["\u0088¶", "\u0088", "\u202etnemyap", "¶"])
+def test_a_question_that_nobody_can_read_is_searched_for_all_the_same(server: str, message: str) -> None:
+    with by_key(server) as alice:
+        answer = alice.post("/api/chat/query", {"query": message})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["sources"] == []

@@ -236,7 +236,7 @@ def test_the_time_zone_moves_once_in_thirty_days(server: str) -> None:
 
 def test_a_key_is_shown_once_works_and_stops_when_revoked(server: str) -> None:
     with by_session(server) as alice, by_session(server, make_charlie()) as charlie:
-        found = re.search(r"kl_\w+_[\w-]{20,}", form(alice, "/settings/keys/", name="notebook").text)
+        found = re.search(r"kl_\w+_[\w-]{20,}", form(alice, "/settings/keys/", name="notebook", scope="billing").text)
         assert found
         assert found[0] not in alice.get("/settings/").text
         headers = {"Authorization": f"Bearer {found[0]}"}

@@ -17,7 +17,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.core.asgi import get_asgi_application
 
 from klerai.accounts.models import Person
-from klerai.accounts.scopes import is_somebody
+from klerai.accounts.scopes import may_write
 from klerai.asgi import UPLOADS
 from klerai.body_limit import BodyLimit
 from klerai.database import in_database
@@ -29,7 +29,7 @@ from tests.serving import server_process
 
 PATH = "/api/knowledge-bases/default_kb/documents"
 BOUNDARY = "between-the-parts"
-SMALL = Uploads(path=UPLOADS.path, file_limit=300_000, request_limit=800_000, is_let_in=is_somebody)
+SMALL = Uploads(path=UPLOADS.path, file_limit=300_000, request_limit=800_000, is_let_in=may_write)
 MB = 1_000_000
 
 
@@ -119,7 +119,7 @@ async def test_who_is_not_signed_in_may_send_no_more_than_anywhere_else() -> Non
 
 async def test_other_addresses_take_no_files() -> None:
     _, key = await person_and_key()
-    elsewhere = Uploads(re.compile("/elsewhere"), SMALL.file_limit, SMALL.request_limit, is_somebody)
+    elsewhere = Uploads(re.compile("/elsewhere"), SMALL.file_limit, SMALL.request_limit, may_write)
     status, _ = await answer(door(key, uploads=elsewhere), *pieces(part(290_000)), is_whole=False)
     assert status == 413
 

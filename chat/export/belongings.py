@@ -84,7 +84,7 @@ def _account(person: Person, archive: Archive) -> None:
             "last_login": person.last_login,
         },
     )
-    keys = person.api_keys.values("name", "prefix", "is_active", "created_at", "last_used_at")
+    keys = person.api_keys.values("name", "prefix", "scopes", "is_active", "created_at", "last_used_at")
     archive.add_json("api_keys.json", list(keys))
     archive.add_json(
         "sessions.json",

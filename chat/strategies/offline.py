@@ -125,7 +125,13 @@ class Offline:
 def _do_what_is_owed(asked: Asked) -> Wish | None:
     """The search a mode begins with."""
     is_search = asked.must_call in SEARCHES and asked.must_call in asked.tools
-    return Wish(((str(asked.must_call), {"query": asked.question[:1_000]}),)) if is_search else None
+    return Wish(((str(asked.must_call), {"query": _plain(asked.question, most=1_000)}),)) if is_search else None
+
+
+def _plain(question: str, *, most: int) -> str:
+    """The question as a tool takes it: without characters that nobody sees, and never nothing at all."""
+    seen = "".join(character if character.isprintable() else " " for character in question)
+    return " ".join(seen.split())[:most] or "?"
 
 
 def _calculate(asked: Asked) -> str | Wish | None:
@@ -161,7 +167,7 @@ def _look_up(asked: Asked) -> str | Wish | None:
     if not searched and not asked.material:
         tool = next((name for name in SEARCHES if name in asked.tools), None)
         is_question = len(words_of(asked.question)) >= 2
-        return Wish(((tool, {"query": asked.question[:1_000]}),)) if tool and is_question else None
+        return Wish(((tool, {"query": _plain(asked.question, most=1_000)}),)) if tool and is_question else None
     return quoted(asked.question, numbered_in("\n".join([asked.material, *searched])))
 
 
@@ -172,7 +178,7 @@ def _read_documentation(asked: Asked) -> str | Wish | None:
         text = "\n".join(result.text for result in read if result.ok)
         return quoted(asked.question, numbered_in(_CODE.sub("", text)))
     is_asked = DOCUMENTATION in asked.tools and _DOCUMENTATION.search(asked.question)
-    return Wish(((DOCUMENTATION, {"query": asked.question[:500]}),)) if is_asked else None
+    return Wish(((DOCUMENTATION, {"query": _plain(asked.question, most=500)}),)) if is_asked else None
 
 
 def _write_at_length(asked: Asked) -> str | None:

@@ -77,12 +77,14 @@ def time_left(span: timedelta) -> str:
 
 @register.filter
 def file_size(count: int) -> str:
-    """Bytes as people say them: 640 kB, 2.4 MB, 18 MB."""
+    """Bytes as people say them: 640 kB, 2.4 MB, 18 MB, 1 GB."""
     if count < 1_000:
         return f"{count} byte{'' if count == 1 else 's'}"
     if count < 999_500:
         return f"{count / 1_000:.0f} kB"
     size = count / 1_000_000
+    if size >= 999.5:
+        return f"{size / 1_000:,.1f}".removesuffix(".0") + " GB"
     return f"{size:.1f} MB" if size < 10 else f"{size:,.0f} MB"
 
 

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import path, reverse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,9 +19,15 @@ from billing.credits import LedgerRow, Limit, balance_of, entries_of, limits_of
 from billing.errors import AlreadySubscribed, NothingSold, NotOffered, NotSubscribed, SaleError
 from billing.plans import plan_of
 from chat.queries import runs_of
+from chat.views.billing_schema import BILLING, ENTRY
+from chat.views.knowledge import quota_of
+from chat.views.operation_schema import refused
+from klerai.accounts.access import Access
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
+from klerai.pagination import PAGE, page_of
+from retrieval.quotas import kept_by
 
 MOST_ROWS = 100
 WANTED = inline_serializer(
@@ -34,7 +39,9 @@ ADDRESS = inline_serializer("Address", {"url": serializers.URLField()})
 class Billing(APIView):
     """Plan, balance, and every limit by its name."""
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    opens_to = (Access.BILLING,)
+
+    @extend_schema(operation_id="billing", responses={200: BILLING})
     def get(self, request: Request) -> Response:
         person = requester(request)
         balance = balance_of(person)
@@ -44,6 +51,7 @@ class Billing(APIView):
                 "status": shop.status_of(person),
                 "balance": {"daily": balance.daily, "pack": balance.pack, "held": balance.held},
                 "limits": [limit_json(limit) for limit in limits_of(person)],
+                "storage": storage_json(person),
                 "ceiling": person.ceiling_credits,
                 "time_zone": person.time_zone,
             }
@@ -53,9 +61,9 @@ class Billing(APIView):
 class Ledger(APIView):
     """Every movement of the person's credits, newest first."""
 
-    @extend_schema(
-        parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", int)], responses=OpenApiTypes.OBJECT
-    )
+    opens_to = (Access.BILLING,)
+
+    @extend_schema(operation_id="ledger", parameters=PAGE, responses={200: page_of(ENTRY)})
     def get(self, request: Request) -> Response:
         person = requester(request)
         limit = _number(request, "limit", 20, at_most=MOST_ROWS)
@@ -63,15 +71,18 @@ class Ledger(APIView):
         rows = entries_of(person, before=before, limit=(limit or 20) + 1)
         shown = rows[:limit]
         runs = _public_ids(person, [row.run_id for row in shown if row.run_id])
-        more = len(rows) > len(shown)
-        following = f"{request.build_absolute_uri(request.path)}?limit={limit}&cursor={shown[-1].number}"
-        return Response({"results": [row_json(row, runs) for row in shown], "next": following if more else None})
+        following = None
+        if len(rows) > len(shown):
+            following = f"{request.build_absolute_uri(request.path)}?limit={limit}&cursor={shown[-1].number}"
+        return Response({"results": [row_json(row, runs) for row in shown], "next": following})
 
 
 class Checkout(APIView):
     """Where to pay for a pack or a plan. What was paid for arrives when Stripe has said so."""
 
-    @extend_schema(request=WANTED, responses=ADDRESS)
+    opens_to = (Access.BILLING,)
+
+    @extend_schema(request=WANTED, responses={200: ADDRESS, **refused(409, 503)})
     def post(self, request: Request) -> Response:
         person = requester(request)
         wanted = {name: request.data.get(name) for name in ("plan", "pack") if isinstance(request.data, dict)}
@@ -87,7 +98,9 @@ class Checkout(APIView):
 class Portal(APIView):
     """Where invoices are, the card is changed and the plan is cancelled."""
 
-    @extend_schema(request=None, responses=ADDRESS)
+    opens_to = (Access.BILLING,)
+
+    @extend_schema(request=None, responses={200: ADDRESS, **refused(400, 404, 503)})
     def post(self, request: Request) -> Response:
         try:
             return Response({"url": shop.open_portal(requester(request), return_url=return_url())})
@@ -122,6 +135,15 @@ def _packs() -> str:
 
 def _plans() -> str:
     return " or ".join(offer.name for offer in shop.plans_offered() if offer.cents)
+
+
+def storage_json(person: Person) -> dict[str, Any]:
+    """What is kept in knowledge bases, and how much the plan has room for; null is no limit."""
+    quota, kept = quota_of(person), kept_by(person)
+    return {
+        "documents": {"used": kept.documents, "max": quota.documents},
+        "bytes": {"used": kept.bytes, "max": quota.bytes},
+    }
 
 
 def limit_json(limit: Limit) -> dict[str, Any]:

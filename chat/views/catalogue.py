@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import path
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,12 +16,29 @@ from chat.profiles import PROFILES, Profile, missing_tools
 from chat.tools.base import Tool
 from chat.tools.registry import discover
 from chat.views.servers import server_tools
+from klerai.accounts.access import Access
+from klerai.json_schema import ANYTHING, FLAG, NUMBER, TEXT, WHOLE, listed, maybe, record, said
+from klerai.pagination import page_of
+
+TOOL = record(
+    name=TEXT, description=TEXT, schema=ANYTHING, category=TEXT, price=said(WHOLE, "Credits."), contexts=listed(TEXT)
+)
+MODE = record(
+    name=TEXT,
+    title=TEXT,
+    description=TEXT,
+    available=FLAG,
+    missing=said(listed(TEXT), "Tools that it needs and that are not here."),
+    limits=record(turns=WHOLE, tool_calls=maybe(WHOLE), seconds=NUMBER),
+)
 
 
 class Tools(APIView):
     """Every tool this person's questions may use, with what a successful call costs."""
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    opens_to = (Access.READ, Access.CHAT)
+
+    @extend_schema(operation_id="tools", responses={200: page_of(TOOL)})
     def get(self, request: Request) -> Response:
         tools = tools_with(discover(), server_tools(request._request))
         return Response({"results": [tool_json(tool) for tool in tools.values()], "next": None})
@@ -31,7 +47,9 @@ class Tools(APIView):
 class Modes(APIView):
     """What each mode is, whether it can be used here, and its limits."""
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    opens_to = (Access.READ, Access.CHAT)
+
+    @extend_schema(operation_id="modes", responses={200: page_of(MODE)})
     def get(self, request: Request) -> Response:
         registered = frozenset(discover())
         return Response({"results": [mode_json(mode, registered) for mode in PROFILES.values()], "next": None})

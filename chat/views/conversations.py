@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import path
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
@@ -22,10 +21,12 @@ from chat.profiles import DEFAULT_MODE, PROFILES
 from chat.queries import conversation_of, conversations_of
 from chat.shapes import conversation_json, thread_json
 from chat.vault import vault
+from chat.views.operation_schema import refused
 from chat.views.runs import as_api_error
 from klerai.accounts.authentication import requester
 from klerai.api import ApiError
-from klerai.pagination import NewestFirst
+from klerai.json_schema import named
+from klerai.pagination import PAGE, NewestFirst, page_of
 from retrieval.web_results import forget_conversation
 
 
@@ -61,14 +62,15 @@ class Conversations(GenericAPIView):  # type: ignore[type-arg]
         return found
 
     @extend_schema(
-        parameters=[OpenApiParameter("q", str, description="Words in the title or in what was said.")],
-        responses=OpenApiTypes.OBJECT,
+        operation_id="conversations",
+        parameters=[OpenApiParameter("q", str, description="Words in the title or in what was said."), *PAGE],
+        responses={200: page_of(named("Conversation"))},
     )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response([conversation_json(conversation) for conversation in page or ()])
 
-    @extend_schema(request=ConversationChange, responses={201: OpenApiTypes.OBJECT})
+    @extend_schema(request=ConversationChange, responses={201: named("Conversation")})
     def post(self, request: Request) -> Response:
         change = _change(request)
         made = Conversation.objects.create(person=requester(request), **{"mode": DEFAULT_MODE, **change})
@@ -80,14 +82,14 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
 
     serializer_class = ConversationShape
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="conversation", responses={200: named("Thread"), **refused(410)})
     def get(self, request: Request, conversation_id: UUID) -> Response:
         try:
             return Response(thread_json(_found(request, conversation_id)))
         except Refusal as refusal:
             raise as_api_error(refusal) from refusal
 
-    @extend_schema(request=ConversationChange, responses=OpenApiTypes.OBJECT)
+    @extend_schema(request=ConversationChange, responses={200: named("Conversation")})
     def patch(self, request: Request, conversation_id: UUID) -> Response:
         conversation, change = _found(request, conversation_id), _change(request)
         for name, value in change.items():
@@ -95,7 +97,7 @@ class ConversationDetail(GenericAPIView):  # type: ignore[type-arg]
         conversation.save(update_fields=list(change))
         return Response(conversation_json(conversation))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(responses={204: None, **refused(409)})
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         with transaction.atomic():
             conversation = conversations_of(requester(request)).select_for_update().filter(pk=conversation_id).first()

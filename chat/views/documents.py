@@ -17,12 +17,12 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.views.knowledge import SHAPE_OF_DOCUMENT, KnowledgeView, as_api_error, documents_json
+from chat.views.knowledge import SHAPE_OF_DOCUMENT, KnowledgeView, as_api_error, documents_json, quota_of
 from klerai.accounts.authentication import for_person, requester
 from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
 from klerai.database import in_database
-from klerai.pagination import NewestFirst, page_of
+from klerai.pagination import PAGE, NewestFirst, page_of
 from klerai.uploads import note_length
 from retrieval.errors import RetrievalError
 from retrieval.ingestion.accept import delete_document, retry_document
@@ -69,7 +69,7 @@ class Documents(KnowledgeView):
     def get_queryset(self) -> QuerySet[Document]:
         return documents_listed(requester(self.request), self.kwargs["slug"]).defer("text")
 
-    @extend_schema(responses=page_of(SHAPE_OF_DOCUMENT))
+    @extend_schema(operation_id="documents", parameters=PAGE, responses={200: page_of(SHAPE_OF_DOCUMENT)})
     def get(self, request: Request, slug: str) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(documents_json(page or ()))
@@ -80,7 +80,7 @@ class Documents(KnowledgeView):
         if request._request.content_type != "multipart/form-data":
             raise ApiError("unsupported", "Send files in the field “file”, as multipart/form-data.", status=415)
         note_length(request._request)
-        taken = accept_files(requester(request), slug, request._request)
+        taken = accept_files(requester(request), slug, request._request, quota=quota_of(requester(request)))
         if not taken:
             raise invalid({"file": ["Send at least one file in the field “file”, as multipart/form-data."]})
         documents = [{"id": str(each.document.pk), "status": each.document.status} for each in taken]
@@ -92,7 +92,7 @@ class DocumentDetail(KnowledgeView):
 
     serializer_class = DocumentShape
 
-    @extend_schema(responses=SHAPE_OF_DOCUMENT)
+    @extend_schema(operation_id="document", responses={200: SHAPE_OF_DOCUMENT})
     def get(self, request: Request, slug: str, document_id: UUID) -> Response:
         (shape,) = documents_json([found_in(requester(request), slug, document_id)])
         return Response(shape)

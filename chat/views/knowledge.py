@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urljoin
 
+from django.conf import settings
 from django.http import Http404
+from django.urls import reverse
 from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 
+from billing.plans import plan_of
+from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
 from retrieval.contents import chunk_counts
 from retrieval.errors import (
@@ -16,10 +21,12 @@ from retrieval.errors import (
     NameRefused,
     NoSuchDocument,
     NoSuchKnowledgeBase,
+    QuotaPassed,
     RetrievalError,
     SharedIsReadOnly,
 )
 from retrieval.knowledge import Document, KnowledgeBase
+from retrieval.quotas import Quota, kept_by
 
 SHAPE_OF_BASE = {
     "type": "object",
@@ -39,7 +46,7 @@ SHAPE_OF_DOCUMENT = {
         "external_id": {"type": "string", "description": "Its id in the corpus it came from; empty for a file."},
         "status": {"type": "string", "enum": list(Document.Status.values)},
         "progress": {"type": "integer", "minimum": 0, "maximum": 100},
-        "error": {"type": "string", "nullable": True, "description": "Why it failed, in a sentence."},
+        "error": {"type": ["string", "null"], "description": "Why it failed, in a sentence."},
         "chunks": {"type": "integer", "description": "Passages it was cut into."},
         "bytes": {"type": "integer"},
     },
@@ -64,10 +71,32 @@ def as_api_error(refusal: RetrievalError) -> Exception:
             which, most = "bytes of a file", refusal.limit_bytes
             words = str(refusal)
             return ApiError("message_too_long", words, status=413, limit=which, used=None, max=most, resets_at=None)
+        case QuotaPassed():
+            return _quota_passed(refusal)
         case NameRefused():
             return invalid({refusal.field: [str(refusal)]})
         case _:
             return ApiError("invalid", str(refusal), status=400, fields={})
+
+
+def quota_of(person: Person) -> Quota:
+    """What the person's plan has room for."""
+    terms = plan_of(person)
+    return Quota(terms.title, terms.most_documents, terms.most_bytes)
+
+
+def _quota_passed(refusal: QuotaPassed) -> ApiError:
+    kept = kept_by(refusal.person)
+    return ApiError(
+        "message_too_long",
+        str(refusal),
+        status=413,
+        limit=refusal.limit,
+        used=kept.documents if refusal.limit == "documents" else kept.bytes,
+        max=refusal.most,
+        resets_at=None,
+        upgrade_url=urljoin(settings.BASE_URL, reverse("billing")),
+    )
 
 
 def knowledge_base_json(knowledge_base: KnowledgeBase) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from chat.views.knowledge import SHAPE_OF_BASE, KnowledgeView, knowledge_base_json
 from klerai.accounts.authentication import requester
-from klerai.pagination import NewestFirst, page_of
+from klerai.pagination import PAGE, NewestFirst, page_of
 from retrieval.bases import NAME_CHARACTERS, SLUG_CHARACTERS, delete_knowledge_base, make_knowledge_base, rename
 from retrieval.knowledge import KnowledgeBase, knowledge_bases_of, read, written
 
@@ -53,7 +53,7 @@ class KnowledgeBases(KnowledgeView):
         is_shared = Case(When(owner=None, then=Value(1)), default=Value(0))
         return knowledge_bases_of(requester(self.request)).annotate(is_shared=is_shared)
 
-    @extend_schema(responses=page_of(SHAPE_OF_BASE))
+    @extend_schema(operation_id="knowledge_bases", parameters=PAGE, responses={200: page_of(SHAPE_OF_BASE)})
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response([knowledge_base_json(each) for each in page or ()])
@@ -71,11 +71,11 @@ class KnowledgeBaseDetail(KnowledgeView):
 
     serializer_class = KnowledgeBaseShape
 
-    @extend_schema(responses=SHAPE_OF_BASE)
+    @extend_schema(operation_id="knowledge_base", responses={200: SHAPE_OF_BASE})
     def get(self, request: Request, slug: str) -> Response:
         return Response(knowledge_base_json(read(requester(request), slug)))
 
-    @extend_schema(request=NewName, responses=SHAPE_OF_BASE)
+    @extend_schema(request=NewName, responses={200: SHAPE_OF_BASE})
     def patch(self, request: Request, slug: str) -> Response:
         knowledge_base = written(requester(request), slug)
         wanted = NewName(data=request.data)

@@ -14,11 +14,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chat.views.document_lists import lists_of
 from chat.views.frame import framed, person_of
+from chat.views.knowledge import quota_of
 from retrieval.bases import delete_knowledge_base, make_knowledge_base, rename
 from retrieval.contents import Contents, contents_of
 from retrieval.errors import NameRefused, NoSuchKnowledgeBase, RetrievalError
 from retrieval.ingestion.accept import accept_upload
 from retrieval.knowledge import DEFAULT_SLUG, KnowledgeBase, knowledge_bases_of, read, written
+from retrieval.quotas import kept_by
 
 SHARED = "?shared=1"
 
@@ -108,6 +110,8 @@ def _overview(request: HttpRequest, *, error: str = "") -> HttpResponse:
     context = {
         "own": [view for view in views if not view.is_shared],
         "shared": [view for view in views if view.is_shared],
+        "quota": quota_of(person),
+        "kept": kept_by(person),
         "error": error,
         "name": request.POST.get("name", ""),
     }
@@ -149,7 +153,7 @@ def _add_files(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, "No file was chosen. Choose one or more, then add them.")
     for file in files:
         try:
-            accept_upload(person, slug, file.name or "", file.chunks())
+            accept_upload(person, slug, file.name or "", file.chunks(), quota=quota_of(person))
         except RetrievalError as refusal:
             messages.error(request, f"{file.name}: {refusal}")
     return redirect("knowledge-base", slug)

@@ -41,9 +41,9 @@ _RESULT = {
         "section": {"type": "string"},
         "start": {"type": "integer", "description": "Its first character in the document's text."},
         "end": {"type": "integer"},
-        "page": {"type": "integer", "nullable": True},
-        "ranks": {"type": "object", "properties": {name: {"type": "integer", "nullable": True} for name in _STAGES}},
-        "scores": {"type": "object", "properties": {name: {"type": "number", "nullable": True} for name in _STAGES}},
+        "page": {"type": ["integer", "null"]},
+        "ranks": {"type": "object", "properties": {name: {"type": ["integer", "null"]} for name in _STAGES}},
+        "scores": {"type": "object", "properties": {name: {"type": ["number", "null"]} for name in _STAGES}},
     },
 }
 SHAPE = {
@@ -63,10 +63,12 @@ class KnowledgeSearch(KnowledgeView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("q", str, required=True),
-            OpenApiParameter("limit", int, description=f"1 to {MAX_LIMIT} ({DEFAULT_LIMIT})."),
+            OpenApiParameter("q", {"type": "string", "minLength": 1, "maxLength": QUERY_CHARACTERS}, required=True),
+            OpenApiParameter(
+                "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+            ),
         ],
-        responses=SHAPE,
+        responses={200: SHAPE},
     )
     def get(self, request: Request, slug: str) -> Response:
         query, limit = asked_for(request.query_params)

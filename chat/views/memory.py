@@ -11,7 +11,6 @@ from django.urls import path
 from django.utils.safestring import mark_safe
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,11 +21,13 @@ from chat.errors import TemporaryGone
 from chat.memory.inspection import Asked, Inspection, Pair, inspect, item_json, memory_json
 from chat.queries import conversation_of, is_gone
 from chat.views.frame import framed, gone_page, person_of
+from chat.views.operation_schema import refused
 from chat.views.runs import as_api_error
 from chat.views.sidebar import title_of
 from klerai.accounts.authentication import requester
 from klerai.accounts.models import Person
 from klerai.api import ApiError
+from klerai.json_schema import named
 
 TRACKS = ("full", "summarised")
 CLAMPED_FROM = 320
@@ -38,7 +39,8 @@ class Memory(APIView):
 
     @extend_schema(
         parameters=[OpenApiParameter("track", str, enum=TRACKS, description="`full` unless said otherwise.")],
-        responses=OpenApiTypes.OBJECT,
+        operation_id="memory",
+        responses={200: named("Memory"), **refused(410)},
     )
     def get(self, request: Request, conversation_id: UUID) -> Response:
         track = request.query_params.get("track", "full")
@@ -51,7 +53,7 @@ class Memory(APIView):
 class MemoryItem(APIView):
     """One item by its ID; the ID of a summary gives the summary."""
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="memory_item", responses={200: named("MemoryItem"), **refused(410)})
     def get(self, request: Request, conversation_id: UUID, ref: str) -> Response:
         found = _inspected(requester(request), conversation_id).find(ref)
         if found is None:

@@ -25,6 +25,7 @@ from chat.views.openai_answers import Chunks, completion, error_type
 from chat.views.openai_request import Completion, read_completion, unknown_model
 from chat.views.runs import STATUS, as_api_error, failure_json
 from chat.wiring import Runtime, runtime_of
+from klerai.accounts.access import Access
 from klerai.accounts.authentication import for_person
 from klerai.accounts.models import Person
 from klerai.api import read_json
@@ -69,7 +70,7 @@ async def completions(request: HttpRequest, person: Person) -> HttpResponseBase:
 
 
 @worded_for_openai
-@for_person("GET")
+@for_person("GET", opens_to=(Access.READ, Access.CHAT))
 async def models(request: HttpRequest, person: Person) -> HttpResponseBase:
     """The modes that can be used here."""
     names = frozenset(runtime_of(request.scope).tools)  # type: ignore[attr-defined]
@@ -78,7 +79,7 @@ async def models(request: HttpRequest, person: Person) -> HttpResponseBase:
 
 
 @worded_for_openai
-@for_person("GET")
+@for_person("GET", opens_to=(Access.READ, Access.CHAT))
 async def model(request: HttpRequest, person: Person, name: str) -> HttpResponseBase:
     names = frozenset(runtime_of(request.scope).tools)  # type: ignore[attr-defined]
     if name not in PROFILES or missing_tools(PROFILES[name], names):

@@ -1,93 +1,85 @@
-"""The doors for OpenAI's clients in the API's schema, which finds only views of the REST framework by itself."""
+"""The doors for OpenAI's clients in the API's description."""
 
 from __future__ import annotations
 
-from typing import Any
+from chat.views.operation_schema import answer, as_events, as_json, in_header, in_path, operation
+from chat.views.run_schema import ASK, ASKING, WATCH
+from chat.views.shape_schema import MODE
+from klerai.json_schema import FLAG, TEXT, UUID, WHOLE, Json, choice, listed, maybe, named, record, said, wanted
 
-from drf_spectacular.generators import SchemaGenerator
-
-from chat.profiles import PROFILES
-
-Json = dict[str, Any]
-_ANY_LOGIN: list[Json] = [{"key": []}, {"session": []}]
-_TEXT: Json = {"type": "string"}
-_MESSAGE: Json = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {
-        "role": {"type": "string", "enum": ["system", "developer", "user", "assistant"]},
-        "content": {
-            "oneOf": [
-                _TEXT,
-                {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["type", "text"],
-                        "properties": {"type": {"const": "text"}, "text": _TEXT},
-                    },
-                },
-            ]
-        },
-    },
-}
-_REQUEST: Json = {
-    "type": "object",
-    "required": ["model", "messages"],
-    "properties": {
-        "model": {"type": "string", "enum": list(PROFILES), "description": "A mode."},
-        "messages": {
-            "type": "array",
-            "items": _MESSAGE,
-            "description": "The last one of the user is the question; those before it replace memory for this run.",
-        },
-        "stream": {"type": "boolean", "default": False},
-        "stream_options": {"type": "object", "properties": {"include_usage": {"type": "boolean"}}},
-        "metadata": {
-            "type": "object",
-            "properties": {"conversation_id": {"type": "string", "format": "uuid"}},
-            "description": "Without a conversation the question and its answer are temporary.",
-        },
-    },
-}
-
-
-class WithOpenAI(SchemaGenerator):
-    """The schema with those doors in it."""
-
-    def get_schema(self, request: Any = None, public: bool = False) -> Json:
-        schema: Json = super().get_schema(request=request, public=public)  # type: ignore[no-untyped-call]  # it has no types
-        return {**schema, "paths": {**schema["paths"], **_paths()}}
+_PART = wanted("type", "text", type={"const": "text"}, text=TEXT)
+_MESSAGE = wanted(
+    "role",
+    "content",
+    role=choice("system", "developer", "user", "assistant"),
+    content={"oneOf": [TEXT, listed(_PART)]},
+)
+_REQUEST = wanted(
+    "model",
+    "messages",
+    model=said(MODE, "A mode."),
+    messages=said(
+        {**listed(_MESSAGE), "minItems": 1},
+        "The last one of the user is the question; those before it replace memory for this run.",
+    ),
+    stream=said(FLAG, "Chunks as server-sent events."),
+    stream_options=wanted(include_usage=FLAG),
+    metadata=said(wanted(conversation_id=UUID), "Without a conversation the question and its answer are temporary."),
+)
+_MODEL = record(id=MODE, object={"const": "model"}, created=WHOLE, owned_by=TEXT, title=TEXT, description=TEXT)
+_CHOICE = record(
+    index=WHOLE,
+    message=record(role={"const": "assistant"}, content=TEXT, refusal={"type": "null"}),
+    logprobs={"type": "null"},
+    finish_reason=TEXT,
+)
+_COMPLETION = record(
+    id=TEXT,
+    object={"const": "chat.completion"},
+    created=WHOLE,
+    model=MODE,
+    choices=listed(_CHOICE),
+    usage=record(prompt_tokens=WHOLE, completion_tokens=WHOLE, total_tokens=WHOLE),
+    klerai=record(
+        run_id=UUID,
+        conversation_id=maybe(UUID),
+        text=TEXT,
+        citations=listed(named("Citation")),
+        receipt=named("Receipt"),
+    ),
+)
+_CHUNKS = 'data: {"object": "chat.completion.chunk", "choices": []}\n\ndata: [DONE]\n\n'
 
 
-def _paths() -> Json:
-    key = {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "schema": {"type": "string", "format": "uuid"},
-        "description": "The id of the run: the same key and body are answered and charged once.",
-    }
-    name = {"name": "name", "in": "path", "required": True, "schema": _TEXT}
-    asked = _operation(
+def paths() -> Json:
+    key = in_header("Idempotency-Key", UUID, "The id of the run: the same key and body are answered and charged once.")
+    asked = operation(
         "v1_chat_completions",
         "Ask, as a chat completion of OpenAI's: whole, or in chunks as server-sent events.",
+        tag="v1",
+        opens_to=ASK,
         parameters=[key],
-        requestBody={"required": True, "content": {"application/json": {"schema": _REQUEST}}},
+        body=as_json(_REQUEST),
+        answers=answer({**as_json(_COMPLETION), **as_events(_CHUNKS)}),
+        refusals=ASKING,
+    )
+    models = operation(
+        "v1_models",
+        "The modes that can be used here.",
+        tag="v1",
+        opens_to=WATCH,
+        answers=answer(as_json(record(object={"const": "list"}, data=listed(_MODEL)))),
+    )
+    model = operation(
+        "v1_model",
+        "One mode.",
+        tag="v1",
+        opens_to=WATCH,
+        parameters=[in_path("name")],
+        answers=answer(as_json(_MODEL)),
     )
     return {
         "/v1/chat/completions": {"post": asked},
-        "/v1/models": {"get": _operation("v1_models", "The modes that can be used here.")},
-        "/v1/models/{name}": {"get": _operation("v1_model", "One mode.", parameters=[name])},
-    }
-
-
-def _operation(name: str, description: str, **more: Any) -> Json:
-    answer = {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}
-    return {
-        "operationId": name,
-        "description": description,
-        "tags": ["v1"],
-        "security": _ANY_LOGIN,
-        **more,
-        "responses": {"200": answer},
+        "/v1/models": {"get": models},
+        "/v1/models/{name}": {"get": model},
     }

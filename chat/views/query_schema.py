@@ -1,53 +1,40 @@
-"""The door of grounded answers in the API's schema, which finds only views of the REST framework by itself."""
+"""The door of grounded answers in the API's description."""
 
 from __future__ import annotations
 
-from typing import Any
+from chat.views.operation_schema import answer, as_json, operation
+from chat.views.run_schema import ASK, ASKING, MAX_CREDITS, MESSAGE, RUN_ID
+from klerai.json_schema import FLAG, NUMBER, TEXT, UUID, WHOLE, Json, listed, maybe, named, record, said, wanted
 
-from chat.views.openai_schema import WithOpenAI
-
-Json = dict[str, Any]
-_TEXT: Json = {"type": "string"}
-_REQUEST: Json = {
-    "type": "object",
-    "required": ["query"],
-    "properties": {
-        "query": {**_TEXT, "minLength": 1, "maxLength": 32_000},
-        "session_id": {**_TEXT, "format": "uuid", "description": "A conversation to go on with."},
-        "kb_id": {**_TEXT, "description": "The only knowledge base to search; without it all are."},
-        "run_id": {**_TEXT, "format": "uuid", "description": "The same id and body are answered and charged once."},
-        "max_credits": {"type": "integer", "minimum": 1},
-    },
-}
-_ANSWER: Json = {
-    "type": "object",
-    "properties": {
-        "answer": _TEXT,
-        "sources": {"type": "array", "items": {"type": "object"}},
-        "confidence_score": {"type": "number", "minimum": 0, "maximum": 1, "nullable": True},
-        "used_internal_kb": {"type": "boolean"},
-        "used_external_kb": {"type": "boolean"},
-        "session_id": {**_TEXT, "format": "uuid"},
-        "run_id": {**_TEXT, "format": "uuid"},
-        "credits_used": {"type": "integer"},
-        "receipt": {"type": "object"},
-    },
-}
+_QUERY = wanted(
+    "query",
+    query=MESSAGE,
+    session_id=said(maybe(UUID), "A conversation to go on with."),
+    kb_id=said(maybe(TEXT), "The only knowledge base to search; without it all are."),
+    run_id=RUN_ID,
+    max_credits=MAX_CREDITS,
+)
+_ANSWER = record(
+    answer=TEXT,
+    sources=listed(named("Citation")),
+    confidence_score=maybe({**NUMBER, "minimum": 0, "maximum": 1}),
+    used_internal_kb=FLAG,
+    used_external_kb=FLAG,
+    session_id=UUID,
+    run_id=UUID,
+    credits_used=WHOLE,
+    receipt=named("Receipt"),
+)
 
 
-class WithQuery(WithOpenAI):
-    """The schema of the whole API."""
-
-    def get_schema(self, request: Any = None, public: bool = False) -> Json:
-        schema: Json = super().get_schema(request=request, public=public)
-        return {**schema, "paths": {**schema["paths"], "/api/chat/query": {"post": _OPERATION}}}
-
-
-_OPERATION: Json = {
-    "operationId": "chat_query",
-    "description": "Ask in the mode grounded: an answer that rests on documents, with its sources and confidence.",
-    "tags": ["chat"],
-    "security": [{"key": []}, {"session": []}],
-    "requestBody": {"required": True, "content": {"application/json": {"schema": _REQUEST}}},
-    "responses": {"200": {"description": "", "content": {"application/json": {"schema": _ANSWER}}}},
-}
+def paths() -> Json:
+    asked = operation(
+        "chat_query",
+        "Ask in the mode grounded: an answer that rests on documents, with its sources and confidence.",
+        tag="chat",
+        opens_to=ASK,
+        body=as_json(_QUERY),
+        answers=answer(as_json(_ANSWER)),
+        refusals=ASKING,
+    )
+    return {"/api/chat/query": {"post": asked}}

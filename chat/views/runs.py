@@ -23,6 +23,7 @@ from chat.shapes import run_json
 from chat.stopping import request_stop
 from chat.views.event_stream import PING, event_stream, with_pauses
 from chat.wiring import Runtime, runtime_of
+from klerai.accounts.access import Access
 from klerai.accounts.authentication import for_person
 from klerai.accounts.models import Person
 from klerai.api import ApiError, read_json
@@ -59,13 +60,13 @@ async def chat(request: HttpRequest, person: Person) -> HttpResponseBase:
     return _reply(run, terminal, await in_database(summary_of, run))
 
 
-@for_person("GET")
+@for_person("GET", opens_to=(Access.READ, Access.CHAT))
 async def run_detail(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
     shape = await in_database(_run_shape, person, run_id)
     return JsonResponse(shape)
 
 
-@for_person("GET")
+@for_person("GET", opens_to=(Access.READ, Access.CHAT))
 async def run_events(request: HttpRequest, person: Person, run_id: UUID) -> HttpResponseBase:
     """The run's log from a place on, then live until its end."""
     try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zoneinfo
+from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -15,22 +15,28 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
+from billing.plans import request_limits_of
 from billing.pricing import BASE
 from chat.models import GitHubToken
 from chat.views.frame import framed, person_of
+from klerai.accounts.access import Access
 from klerai.accounts.email_change import pending_change
 from klerai.accounts.exports import export_of
-from klerai.accounts.keys import create_key
 from klerai.accounts.models import ApiKey, Person
 from klerai.accounts.second_factor import second_factor_of
 from klerai.accounts.sessions import sessions_of
 from klerai.accounts.social_pages import connections_of
 from klerai.accounts.time_zones import CHANGES_EVERY, Changed, TooSoon, UnknownZone, change_time_zone
 
-MOST_KEYS = 20
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was made just now, and a line for a terminal that uses it."""
+
+    text: str
+    curl: str
 
 
 @never_cache
@@ -92,29 +98,9 @@ def save_theme(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@never_cache
-@login_required
-@require_POST
-@sensitive_variables("text")
-def make_key(request: HttpRequest) -> HttpResponse:
-    """The page that answers is the only one that ever shows the key."""
-    person = person_of(request)
-    if person.api_keys.filter(is_active=True).count() >= MOST_KEYS:
-        return settings_page(request, errors={"key": f"You have {MOST_KEYS} keys; that is the most. Revoke one first."})
-    _, text = create_key(person, request.POST.get("name", "").strip()[:80] or "default")
-    return settings_page(request, new_key=text)
-
-
-@login_required
-@require_POST
-def revoke_key(request: HttpRequest, key_id: UUID) -> HttpResponse:
-    if not person_of(request).api_keys.filter(pk=key_id).update(is_active=False):
-        raise Http404
-    messages.success(request, "The key was revoked. Programs that use it are refused from now on.")
-    return redirect("settings")
-
-
-def settings_page(request: HttpRequest, *, errors: dict[str, str] | None = None, new_key: str = "") -> HttpResponse:
+def settings_page(
+    request: HttpRequest, *, errors: dict[str, str] | None = None, new_key: NewKey | None = None
+) -> HttpResponse:
     person = person_of(request)
     changed_at = person.time_zone_changed_at
     free_at = changed_at + CHANGES_EVERY if changed_at else None
@@ -122,6 +108,8 @@ def settings_page(request: HttpRequest, *, errors: dict[str, str] | None = None,
         "errors": errors or {},
         "new_key": new_key,
         "keys": ApiKey.objects.filter(person=person, is_active=True),
+        "scopes": Access.choices,
+        "allowed": request_limits_of(person),
         "zones": sorted(zoneinfo.available_timezones()),
         "zone_again_at": free_at if free_at and free_at > timezone.now() else None,
         "least_ceiling": BASE,

@@ -97,11 +97,11 @@ class PersonAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    list_display = ("person", "name", "prefix", "is_active", "created_at", "last_used_at")
+    list_display = ("person", "name", "prefix", "scopes", "is_active", "created_at", "last_used_at")
     list_filter = ("is_active",)
     search_fields = ("person__email", "name", "prefix")
     list_select_related = ("person",)
-    fields = ("id", "person", "name", "prefix", "is_active", "created_at", "last_used_at")
+    fields = ("id", "person", "name", "prefix", "scopes", "is_active", "created_at", "last_used_at")
     actions = ("revoke",)
 
     @admin.action(description="Revoke: refused from the next request on", permissions=["revoke"])

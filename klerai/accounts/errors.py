@@ -2,7 +2,8 @@
 
 AccessRefused              why a door stays shut
 ├── Unauthenticated        nobody, or a login that is no longer good
-└── Forbidden              somebody, but not like this
+├── Forbidden              somebody, but not like this
+└── TooManyRequests        a program that sent more than its plan lets it, for now
 ExportError
 ├── ExportUnderWay
 ├── ExportGone
@@ -10,6 +11,8 @@ ExportError
 """
 
 from __future__ import annotations
+
+from datetime import datetime
 
 
 class AccessRefused(Exception):
@@ -26,6 +29,18 @@ class Forbidden(AccessRefused):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class TooManyRequests(AccessRefused):
+    """`limit` names it: the requests of one key, or those of all keys of a plan."""
+
+    def __init__(self, *, limit: str, most: int, window_seconds: int, resets_at: datetime, wait_seconds: int) -> None:
+        super().__init__(f"{most} requests in {window_seconds} s by the limit {limit!r}.")
+        self.limit = limit
+        self.most = most
+        self.window_seconds = window_seconds
+        self.resets_at = resets_at
+        self.wait_seconds = wait_seconds
 
 
 class ExportError(Exception):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
+from klerai.accounts.access import Access
 from klerai.accounts.models import ApiKey, Person
 
 SECRET_BYTES = 32
@@ -17,11 +19,13 @@ MAX_TEXT_LENGTH = 128
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 
-def create_key(person: Person, name: str = "default") -> tuple[ApiKey, str]:
+def create_key(person: Person, name: str = "default", scopes: Iterable[str] = Access.values) -> tuple[ApiKey, str]:
     """The new key and its text, which exists nowhere else: whoever asked must show it now."""
     prefix = secrets.token_hex(PREFIX_BYTES)
     text = f"kl_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
-    return ApiKey.objects.create(person=person, name=name, prefix=prefix, digest=_digest(text)), text
+    granted = [scope for scope in Access.values if scope in set(scopes)]
+    key = ApiKey.objects.create(person=person, name=name, prefix=prefix, digest=_digest(text), scopes=granted)
+    return key, text
 
 
 def find_key(text: str) -> ApiKey | None:

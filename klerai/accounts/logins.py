@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 from django.utils import timezone
 
+from klerai.accounts.access import Access
 from klerai.accounts.errors import Unauthenticated
 from klerai.accounts.keys import find_key, note_use
 from klerai.accounts.models import Person
@@ -21,6 +23,10 @@ class KeyLogin:
 
     person: Person
     key_id: UUID
+    scopes: frozenset[str]
+
+    def may(self, opens_to: Iterable[Access]) -> bool:
+        return any(scope in self.scopes for scope in opens_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,9 @@ class SessionLogin:
     """A browser with a cookie, which other sites can make it send."""
 
     person: Person
+
+    def may(self, opens_to: Iterable[Access]) -> bool:
+        return True
 
 
 Login = KeyLogin | SessionLogin
@@ -46,7 +55,7 @@ def _login_by_key(text: str) -> KeyLogin:
     if key is None:
         raise Unauthenticated
     note_use(key, now=timezone.now())
-    return KeyLogin(key.person, key.pk)
+    return KeyLogin(key.person, key.pk, frozenset(key.scopes))
 
 
 def _login_by_session(session: SessionBase) -> SessionLogin:

@@ -1,4 +1,4 @@
-"""What happens to every page on its way out."""
+"""What happens to every answer on its way out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
+from klerai.accounts.authentication import LIMITS
 from klerai.accounts.sessions import note_session
 from klerai.database import in_database
 
@@ -34,6 +35,28 @@ def note_sessions(get_response: Any) -> Any:
         return response
 
     return noting
+
+
+@sync_and_async_middleware
+def state_limits(get_response: Any) -> Any:
+    """Tell a program beside every answer how many requests it has left."""
+    if iscoroutinefunction(get_response):
+
+        async def stating_async(request: HttpRequest) -> HttpResponseBase:
+            return _with_limits(request, await get_response(request))
+
+        return stating_async
+
+    def stating(request: HttpRequest) -> HttpResponseBase:
+        return _with_limits(request, get_response(request))
+
+    return stating
+
+
+def _with_limits(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    for name, value in request.META.get(LIMITS, {}).items():
+        response[name] = value
+    return response
 
 
 def _is_page_of_a_session(request: HttpRequest, response: HttpResponseBase) -> bool:

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 
+from klerai.accounts.access import Access, every_scope
+from klerai.accounts.count_rows import RequestCount as RequestCount
 from klerai.accounts.export_rows import Export as Export
 from klerai.accounts.export_rows import ExportPiece as ExportPiece
 
@@ -83,6 +86,7 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=80, default="default")
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
+    scopes = ArrayField(models.CharField(max_length=8), default=every_scope)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -90,6 +94,12 @@ class ApiKey(models.Model):
     class Meta:
         verbose_name = "API key"
         ordering = ["-created_at"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(scopes__contained_by=Access.values) & ~models.Q(scopes=[]),
+                name="key_has_known_scopes",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} (kl_{self.prefix}…)"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+from klerai.accounts.access import Access
+from klerai.accounts.authentication import scopes_of_view
 
 
 class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its registry hook is untyped
@@ -25,4 +29,9 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[Any]]]:
         """Either will do; without this the schema would ask for both."""
-        return [{name: []} for name in self.name]
+        return security(scopes_of_view(auto_schema.view, auto_schema.method))
+
+
+def security(opens_to: Iterable[Access]) -> list[dict[str, list[Any]]]:
+    """A key with one of these scopes, or a session."""
+    return [*({"key": [scope.value]} for scope in opens_to), {"session": []}]

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.http.cookie import parse_cookie
 
+from klerai.accounts.access import Access
 from klerai.accounts.errors import AccessRefused
 from klerai.accounts.logins import Login, login_of
 from klerai.database import in_database
@@ -22,12 +23,13 @@ def login_of_scope(scope: Scope) -> Login:
     return login_of(header_of(scope, b"authorization"), _session(scope))
 
 
-async def is_somebody(scope: Scope) -> bool:
+async def may_write(scope: Scope) -> bool:
+    """Whether it is somebody, and no key that may only look."""
     try:
-        await in_database(login_of_scope, scope)
+        login: Login = await in_database(login_of_scope, scope)
     except AccessRefused:
         return False
-    return True
+    return login.may((Access.CHAT,))
 
 
 def header_of(scope: Scope, name: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from klerai.accounts.access import Access
 from klerai.accounts.errors import AccessRefused, Forbidden
 from klerai.accounts.logins import KeyLogin, Login
 from klerai.accounts.models import Person
@@ -54,6 +55,8 @@ def _login_of_scope(scope: Scope) -> Login:
     login = login_of_scope(scope)
     if not isinstance(login, KeyLogin) and not _is_allowed_origin(scope):
         raise Forbidden("WebSockets are open to this site's own pages only.")
+    if not login.may((Access.CHAT,)):
+        raise Forbidden("A WebSocket is for asking, which this key may not.")
     return login
 
 

@@ -15,6 +15,7 @@ from retrieval.ingestion.queueing import queue
 from retrieval.ingestion.titles import source_of, title_of
 from retrieval.knowledge import written
 from retrieval.models import DEFAULT_SLUG, Document, KnowledgeBase, OriginalPiece
+from retrieval.quotas import Quota, refuse_beyond
 
 
 class Outcome(StrEnum):
@@ -31,12 +32,24 @@ class Accepted:
     outcome: Outcome
 
 
-def accept_upload(person: Person | None, slug: str, name: str, pieces: Iterable[bytes]) -> Document:
+@transaction.atomic
+def accept_upload(
+    person: Person | None, slug: str, name: str, pieces: Iterable[bytes], *, quota: Quota | None = None
+) -> Document:
     """Store a file and queue its reading, in one transaction.
 
-    Raises NoSuchKnowledgeBase and FileTooLarge; then nothing is kept.
+    Raises NoSuchKnowledgeBase, FileTooLarge and QuotaPassed; then nothing is kept.
     """
-    return accept(written(person, slug or DEFAULT_SLUG), name, pieces).document
+    accepted = accept(written(person, slug or DEFAULT_SLUG), name, pieces)
+    hold_to(quota, person, [accepted])
+    return accepted.document
+
+
+def hold_to(quota: Quota | None, person: Person | None, accepted: Iterable[Accepted]) -> None:
+    """For the end of the transaction that accepted these. Raises QuotaPassed, not for files that were there already."""
+    has_grown = any(each.outcome != Outcome.UNCHANGED for each in accepted)
+    if quota is not None and person is not None and has_grown:
+        refuse_beyond(quota, person)
 
 
 @transaction.atomic

@@ -10,20 +10,24 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from klerai.accounts.models import Person
-from retrieval.ingestion.accept import Accepted, begin, finish
+from retrieval.ingestion.accept import Accepted, begin, finish, hold_to
 from retrieval.ingestion.originals import Incoming
 from retrieval.knowledge import written
 from retrieval.models import KnowledgeBase
+from retrieval.quotas import Quota
 
 FIELD = "file"
 
 
 @transaction.atomic
-def accept_files(person: Person | None, slug: str, request: HttpRequest) -> list[Accepted]:
+def accept_files(
+    person: Person | None, slug: str, request: HttpRequest, *, quota: Quota | None = None
+) -> list[Accepted]:
     """Store the files of the field “file” and queue their reading: all of them or, when one is refused, none.
 
     Nothing may have read the body before, which CSRF checks do unless `request.POST` was set to an empty QueryDict.
-    A body that cannot be parsed has no files. Raises NoSuchKnowledgeBase, SharedIsReadOnly and FileTooLarge.
+    A body that cannot be parsed has no files. Raises NoSuchKnowledgeBase, SharedIsReadOnly, FileTooLarge and
+    QuotaPassed.
     """
     files = _IntoPieces(written(person, slug))
     if request.content_type != "multipart/form-data":
@@ -33,6 +37,7 @@ def accept_files(person: Person | None, slug: str, request: HttpRequest) -> list
     except MultiPartParserError:
         transaction.set_rollback(True)
         return []
+    hold_to(quota, person, files.accepted)
     return files.accepted
 
 

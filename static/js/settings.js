@@ -1,4 +1,4 @@
-/* The settings page: copying the new key, and following an export that is being made. */
+/* The settings page: copying the new key, asking before one is revoked, and following an export that is being made. */
 import { copy } from "./code_figures.js";
 import { fragment } from "./net.js";
 
@@ -8,6 +8,17 @@ const box = document.querySelector("[data-export]");
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy-from]");
   if (button) copy(document.getElementById(button.dataset.copyFrom).textContent, button);
+});
+
+document.addEventListener("click", (event) => {
+  const dialog = document.getElementById("revoke");
+  if (event.target.closest("[data-close]")) dialog?.close();
+  const link = event.target.closest("[data-revoke]");
+  if (!link || !dialog) return;
+  event.preventDefault();
+  dialog.querySelector("[data-title]").textContent = link.dataset.revoke;
+  dialog.querySelector("form").action = link.href;
+  dialog.showModal();
 });
 
 async function look() {
