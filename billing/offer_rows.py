@@ -8,6 +8,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from billing.money import in_dollars
+
 
 class Plan(models.Model):
     """What a plan gives. `free` is everybody's and has no price; no `period_credits` is no limit beside the day's.
@@ -85,13 +87,3 @@ class Price(models.Model):
     @property
     def dollars(self) -> str:
         return in_dollars(self.cents)
-
-
-def in_dollars(cents: int) -> str:
-    """An amount as people write it: $20, but $19.50."""
-    return f"${cents / 100:,.2f}".removesuffix(".00")
-
-
-def in_cents(each: float) -> str:
-    """What one credit comes to: 0.63 ¢, 4.0 ¢."""
-    return f"{each:.2f} ¢" if each < 1 else f"{each:.1f} ¢"

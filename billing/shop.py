@@ -19,7 +19,7 @@ from billing import inbox, offers, past_due, subscriptions
 from billing.customers import stripe_id_of
 from billing.errors import AlreadySubscribed, NotOffered, NotSubscribed, StripeRefused, StripeUnavailable
 from billing.gateway import Gateway, NewSession, gateway
-from billing.offer_rows import Pack, Plan, Price, in_cents, in_dollars
+from billing.offer_rows import Pack, Plan, Price
 from billing.past_due import Banner
 from billing.plans import FREE
 from billing.stripe_rows import Order, StripeCustomer, Subscription
@@ -58,14 +58,6 @@ class PlanOffer:
     cents: int
     cents_per_credit: float | None
 
-    @property
-    def dollars(self) -> str:
-        return in_dollars(self.cents)
-
-    @property
-    def each(self) -> str:
-        return in_cents(self.cents_per_credit) if self.cents_per_credit is not None else ""
-
 
 @dataclass(frozen=True, slots=True)
 class PackOffer:
@@ -74,14 +66,6 @@ class PackOffer:
     credits: int
     cents: int
     cents_per_credit: float
-
-    @property
-    def dollars(self) -> str:
-        return in_dollars(self.cents)
-
-    @property
-    def each(self) -> str:
-        return in_cents(self.cents_per_credit)
 
 
 def is_open() -> bool:

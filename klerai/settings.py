@@ -220,14 +220,9 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
         "script-src": [SELF, NONCE],
-        "style-src": [SELF],
-        "img-src": [SELF],
-        "font-src": [SELF],
-        "connect-src": [SELF],
+        **{kind: [SELF] for kind in ("style-src", "img-src", "font-src", "connect-src")},
         "form-action": [SELF, *STRIPE.pages, *(login.origin for login in SOCIAL_LOGINS)],
-        "frame-ancestors": [NONE],
-        "base-uri": [NONE],
-        "object-src": [NONE],
+        **{kind: [NONE] for kind in ("frame-ancestors", "base-uri", "object-src")},
     },
 }
 

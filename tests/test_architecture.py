@@ -93,7 +93,7 @@ APART = {"billing", "retrieval", "chat.strategies", "chat.tools", "chat.memory",
 FACES = {
     "billing": {
         *("credits", "pricing", "plans", "audit", "errors", "shop", "closing", "records"),
-        *("stripe_settings", "webhook", "local_pages", "packs", "usage", "checkup"),
+        *("stripe_settings", "webhook", "local_pages", "packs", "usage", "checkup", "money"),
     },
     "retrieval": {
         *("search", "docs", "documentation", "embedders", "knowledge", "passages", "ingestion", "errors"),

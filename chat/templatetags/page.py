@@ -10,7 +10,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from billing.money import in_cents, in_dollars
+
 register = template.Library()
+register.filter("dollars", in_dollars)
+register.filter("cents", in_cents)
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
@@ -32,18 +36,6 @@ def number(value: int) -> str:
 @register.filter
 def credits(value: int) -> str:
     return f"{number(value)} credit{'' if abs(value) == 1 else 's'}"
-
-
-@register.filter
-def dollars(cents: int) -> str:
-    """Whole dollars without their cents: $19, $19.50."""
-    return f"${cents // 100:,}" if cents % 100 == 0 else f"${cents / 100:,.2f}"
-
-
-@register.filter
-def cents(value: float) -> str:
-    """What one credit comes to: 0.63 ¢, 4.0 ¢."""
-    return f"{value:.2f}\u00a0¢" if value < 1 else f"{value:.1f}\u00a0¢"
 
 
 @register.filter

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from billing import shop
 from billing.credits import entries_of
+from billing.money import in_dollars
 from billing.packs import Lot, lots_of
 from billing.plans import Terms, plan_of
 from billing.shop import PlanOffer, Subscription
@@ -111,7 +112,7 @@ def _plan(person: Person) -> PlanView:
     cents = paid_for.cents if paid_for else 0
     return PlanView(
         terms=terms,
-        price=mine.dollars if mine and mine.cents else "",
+        price=in_dollars(mine.cents) if mine and mine.cents else "",
         subscription=living,
         has_bought=shop.has_bought(person),
         better=tuple(offer for offer in offers if offer.cents > cents) if shop.is_open() else (),

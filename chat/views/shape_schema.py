@@ -50,6 +50,8 @@ RECEIPT = with_more(
         turns=WHOLE,
         tools=listed({}),
     ),
+    quote=record(at_least=WHOLE, at_most=WHOLE),
+    limits=listed(record(name=TEXT, used=WHOLE, max=WHOLE, resets_at=maybe(MOMENT), message=TEXT)),
     safety=listed({}),
 )
 CITATION = with_more(
