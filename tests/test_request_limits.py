@@ -18,7 +18,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from klerai.accounts.models import RequestCount
+from klerai.accounts.errors import Unauthenticated
+from klerai.accounts.keys import create_key
+from klerai.accounts.logins import KeyLogin
+from klerai.accounts.models import Person, RequestCount
+from klerai.accounts.request_limits import count_request
 from tests.people import bearer, key_text, make_alice, make_charlie, sign_in
 from tests.plans import on_plan
 from tests.serving import server_process
@@ -95,6 +99,14 @@ def test_a_window_that_is_over_counts_no_more() -> None:
     assert [program.get(DOOR).status_code for _ in range(2)] == [200, 429]
     RequestCount.objects.filter(person=alice).update(began_at=timezone.now() - timedelta(minutes=2))
     assert program.get(DOOR).status_code == 200
+
+
+def test_who_leaves_between_the_key_and_the_count_is_nobody() -> None:
+    alice = make_alice()
+    login = KeyLogin(alice, create_key(alice)[0].pk, frozenset({"read"}))
+    Person.objects.get(pk=alice.pk).delete()
+    with pytest.raises(Unauthenticated):
+        count_request(login, now=timezone.now())
 
 
 def test_counting_is_one_statement() -> None:

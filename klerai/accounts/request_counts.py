@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
 from uuid import UUID
 
-import structlog
 from django.conf import settings
 from django.db import connection
-from redis import Redis, RedisError
 
-PATIENCE_SECONDS = 0.2
-logger = structlog.get_logger(__name__)
+from klerai.accounts.windows import Window
 
 # A process whose clock is a moment behind counts into the window that others have begun.
 _COUNT = """
@@ -27,32 +21,16 @@ _COUNT = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The requests of one subject, from a moment on, for so many seconds."""
-
-    subject: UUID
-    began_at: datetime
-    seconds: int
-
-
 def count(windows: Sequence[Window], person_id: UUID) -> list[int]:
     """One request more in each of these; how many that makes."""
-    if settings.REDIS_URL:
-        try:
-            return _count_in_redis(windows)
-        except RedisError as error:
-            logger.warning("redis_does_not_count", problem=type(error).__name__)
-    return _count_in_database(windows, person_id)
+    counted = _count_in_redis(windows) if settings.REDIS_URL else None
+    return _count_in_database(windows, person_id) if counted is None else counted
 
 
-def _count_in_redis(windows: Sequence[Window]) -> list[int]:
-    with _redis(settings.REDIS_URL).pipeline(transaction=False) as pipeline:
-        for window in windows:
-            name = f"klerai:requests:{window.subject.hex}:{int(window.began_at.timestamp())}"
-            pipeline.incr(name)
-            pipeline.expire(name, window.seconds)
-        return [int(answer) for answer in pipeline.execute()[::2]]
+def _count_in_redis(windows: Sequence[Window]) -> list[int] | None:
+    from klerai.accounts import redis_counts  # half a second of import: only where it is used
+
+    return redis_counts.count(windows)
 
 
 def _count_in_database(windows: Sequence[Window], person_id: UUID) -> list[int]:
@@ -61,9 +39,3 @@ def _count_in_database(windows: Sequence[Window], person_id: UUID) -> list[int]:
         cursor.execute(_COUNT, [person_id, subjects, beginnings])
         requests = dict(cursor.fetchall())
     return [requests[subject] for subject in subjects]
-
-
-@cache
-def _redis(url: str) -> Redis:
-    """The connections of this process."""
-    return Redis.from_url(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)

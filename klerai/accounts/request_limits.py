@@ -8,11 +8,13 @@ from math import ceil
 from uuid import UUID
 
 from django.conf import settings
+from django.db import IntegrityError
 from django.utils.module_loading import import_string
 
-from klerai.accounts.errors import TooManyRequests
+from klerai.accounts.errors import TooManyRequests, Unauthenticated
 from klerai.accounts.logins import KeyLogin
-from klerai.accounts.request_counts import Window, count
+from klerai.accounts.request_counts import count
+from klerai.accounts.windows import Window
 
 KEY, PLAN = "key", "plan"
 
@@ -47,10 +49,16 @@ class Counted:
 
 
 def count_request(login: KeyLogin, *, now: datetime) -> list[Counted]:
-    """Count it by every limit there is; none are named for a plan without limits."""
+    """Count it by every limit there is; none are named for a plan without limits.
+
+    Raises Unauthenticated when the person has left since the key was read.
+    """
     limits: tuple[RequestLimit, ...] = import_string(settings.REQUEST_LIMITS)(login.person)
     windows = [Window(_subject(limit, login), _beginning(limit, now), limit.seconds) for limit in limits]
-    requests = count(windows, login.person.pk) if windows else []
+    try:
+        requests = count(windows, login.person.pk) if windows else []
+    except IntegrityError as error:
+        raise Unauthenticated from error
     return [
         Counted(limit, number, window.began_at + timedelta(seconds=limit.seconds))
         for limit, window, number in zip(limits, windows, requests, strict=True)
