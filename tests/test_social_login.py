@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -202,6 +203,17 @@ def test_where_sign_up_is_not_open_nobody_new_comes_in(
     assert ("Accounts are by invitation" in page) == (policy == "invite")
     assert person_at(account) is None
     assert pass_through(Client(), openid_fake, old)["Location"] == "/"
+
+
+def test_of_four_tabs_that_come_in_as_the_same_new_person_there_is_one_account(openid_fake: OpenIdFake) -> None:
+    account, tabs = an_account(), [Client() for _ in range(4)]
+    given = [openid_fake.consent(begin(tab), account) for tab in tabs]
+    with ThreadPoolExecutor(len(tabs)) as pool:
+        answers = [answer.status_code for answer in pool.map(come_back, tabs, given)]
+    assert set(answers) <= {302, 401, 403}
+    assert 302 in answers
+    assert Person.objects.filter(email=account.email).count() == 1
+    assert SocialAccount.objects.filter(uid=account.sub).count() == 1
 
 
 def refused(browser: Client, answer: Any) -> bool:

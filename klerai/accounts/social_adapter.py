@@ -13,6 +13,7 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
 from allauth.socialaccount.providers.base import AuthProcess
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import render
 from django.urls import reverse
@@ -71,6 +72,12 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allau
         person.name = str(data.get("name") or "").strip()[:80]
         person.time_zone = zone_or_default(str(request.session.get(ZONE, "")))
         return person
+
+    @transaction.atomic
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> Person:
+        """The person, the address and what they came through, or none of it."""
+        saved: Person = super().save_user(request, sociallogin, form)
+        return saved
 
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: SocialAccount) -> str:
         return f"{reverse('settings')}#sign-in"

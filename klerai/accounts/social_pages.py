@@ -21,6 +21,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -78,7 +79,7 @@ def come_back(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     adapter = GitHubAdapter(request) if provider_id == "github" else OpenIdAdapter(request, provider_id)
     try:
         returned: HttpResponseBase = _Callback.adapter_view(adapter)(request)
-    except OAuth2Error as error:
+    except (OAuth2Error, IntegrityError) as error:  # the second: of two who come in as the same one at once, the later
         returned = render_authentication_error(request, provider, exception=error)
     return returned
 

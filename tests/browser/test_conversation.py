@@ -166,7 +166,7 @@ def test_a_question_without_credits_stays_in_the_box(visit: OpenVisit) -> None:
     there.page.get_by_role("alert").get_by_text("You have 0 credits; a question needs 5.").wait_for()
     assert there.box.input_value() == SUM
     assert there.runs.count() == 0
-    assert there.page.get_by_role("link", name="See options").is_visible()
+    assert there.page.get_by_role("link", name="See your plan").is_visible()
 
 
 @pytest.mark.thorough
