@@ -126,14 +126,17 @@ MEMORY = record(
     items=listed(named("MemoryItem")),
     tokens=record(full=WHOLE, summarised=WHOLE, saved=WHOLE, summaries_cost=WHOLE),
 )
+SHORT = record(name=choice("daily", "period"), used=WHOLE, max=WHOLE, resets_at=MOMENT)
 ERROR = record(
     error=with_more(
         record(code=TEXT, message=said(TEXT, "A sentence for people.")),
         fields=said(mapped(listed(TEXT)), "Of `invalid`: what is wrong with which value."),
-        limit=said(TEXT, "Of a limit: which one."),
-        used=WHOLE,
+        limit=said({"anyOf": [TEXT, SHORT]}, "Of a limit: which one; without credits the one that binds, in full."),
+        used=maybe(WHOLE),
         max=WHOLE,
         resets_at=maybe(MOMENT),
+        balance=WHOLE,
+        required=WHOLE,
         upgrade_url=TEXT,
         receipt=maybe(named("Receipt")),
     )
