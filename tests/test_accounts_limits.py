@@ -64,6 +64,7 @@ def test_a_spoofed_forwarded_address_makes_no_new_guesser() -> None:
     assert sum(not is_refused(answer) for answer in answers) == 10
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_unknown_accounts_are_limited_like_known_ones() -> None:
     nobody = new_email("nobody")
@@ -88,6 +89,7 @@ def test_the_count_is_in_postgres_so_that_every_process_shares_it() -> None:
         assert cursor.fetchone()[0] >= 2
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("limits")
 def test_sign_up_and_reset_are_limited_too_and_answer_with_a_page() -> None:
     for address in ("/accounts/signup/", "/accounts/password/reset/"):

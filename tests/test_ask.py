@@ -79,6 +79,7 @@ def test_too_few_credits_are_exit_code_3() -> None:
     assert not Run.objects.filter(person=poor).exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -98,6 +98,7 @@ def test_what_is_not_for_sale_is_refused_and_nothing_is_begun(stripe_fake: Strip
     assert not stripe_fake.requests
 
 
+@pytest.mark.thorough
 def test_stripe_being_away_costs_nothing_and_says_so(stripe_fake: StripeFake) -> None:
     alice = Buyer(stripe_fake)
     alice.begin(pack="500")

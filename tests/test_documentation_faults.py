@@ -48,6 +48,7 @@ async def test_the_same_question_is_answered_from_the_copy(context7_fake: Contex
     assert (len(context7_fake.searches), len(context7_fake.reads)) == (2, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("said", TROUBLE, ids=["cut", "500", "503", "504"])
 async def test_trouble_that_passes_is_asked_again(context7_fake: Context7Fake, said: Said) -> None:
     context7_fake.script(said)
@@ -81,6 +82,7 @@ async def test_an_old_copy_stands_in_and_that_is_said(context7_fake: Context7Fak
         assert f"Until then {what} is from a copy of {day.day} {day:%B %Y}" in note
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -181,6 +183,7 @@ async def test_after_a_limit_nobody_asks_until_it_is_over(context7_fake: Context
     assert len(context7_fake.requests) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("header", ["Retry-After: 1", "date", "reset"])
 async def test_a_short_wait_that_is_asked_for_is_waited(context7_fake: Context7Fake, header: str) -> None:
     soon = time.time() + 2

@@ -151,6 +151,7 @@ def test_the_later_of_two_rows_with_one_id_wins(alice: Person, tmp_path: Path) -
     assert documents_in(alice)["a"].text == "second"
 
 
+@pytest.mark.thorough
 def test_a_corpus_that_was_killed_half_way_is_whole_after_a_second_run(alice: Person, tmp_path: Path) -> None:
     rows = [{"id": f"d{number}", "title": "", "text": prose(30, f"x{number}")} for number in range(260)]
     path = corpus(tmp_path / "c.jsonl", *rows)

@@ -129,6 +129,7 @@ def timed(data: bytes, name: str) -> tuple[Reading | str, float]:
     return found, time.monotonic() - began
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_ends_with_a_reason_in_time(name: str) -> None:
     found, seconds = timed(HOSTILE[name](), name)

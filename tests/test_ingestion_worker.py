@@ -160,6 +160,7 @@ def test_a_document_that_waits_without_a_job_gets_one(alice: Person) -> None:
     assert job_of(fresh) is None
 
 
+@pytest.mark.thorough
 def test_with_the_embedder_away_a_document_is_found_by_its_words_and_embedded_later(
     alice: Person, settings: Settings
 ) -> None:

@@ -29,6 +29,7 @@ def program(person: Person, *scopes: str) -> Client:
     return Client(headers=bearer(create_key(person, "tests", scopes)[1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "path", "opens_to"),
     [

@@ -44,6 +44,7 @@ def one_credit() -> list[Line]:
     return [Line("tool", "q1-t1", 1, 1, 1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario
 def test_five_hundred_credits_are_spent_by_sixteen_threads_exactly_five_hundred_times() -> None:
     person = with_packs(500)

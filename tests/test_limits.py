@@ -340,6 +340,7 @@ def test_an_answer_within_its_limits_says_nothing_of_them(server: str) -> None:
         assert alice.answer(SUM)["receipt"]["limits"] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("door", [over_json, over_completions], ids=lambda door: door.__name__)
 def test_credits_that_end_before_there_is_an_answer_name_the_limit_too(
     vendor_server: str, anthropic_fake: AnthropicFake, door: Callable[[Visitor, str], Refused]

@@ -88,6 +88,7 @@ def pages(talk: Conversation) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["the conversation", "one question in it", "more of it", "a run that has ended"])
 def test_what_a_page_reads_does_not_grow_with_the_conversation(talks: dict[int, Conversation], page: str) -> None:
     found = {}

@@ -62,6 +62,7 @@ def http_workshop(database: object, anthropic_server: AnthropicFake) -> Iterator
         process.wait()
 
 
+@pytest.mark.thorough
 def test_a_run_is_offered_the_tools_of_every_server_and_uses_them_side_by_side(
     workshop: str, anthropic_fake: AnthropicFake, folder: Path
 ) -> None:

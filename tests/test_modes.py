@@ -99,6 +99,7 @@ def test_a_model_that_calls_as_long_as_it_may_answers_on_its_last_turn(
     assert choice == ({"type": "tool", "name": "generate_response"} if profile.closing_tool else {"type": "none"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("call", [SUM, Call("rm_rf", {"path": "/"})], ids=["a tool", "a tool nobody has"])
 def test_a_model_that_never_stops_calling_ends_without_charge(
@@ -128,6 +129,7 @@ def test_of_a_hundred_calls_at_once_as_many_run_as_the_mode_allows(
     assert len(of_type(frames, "tool_call_start")) == len(of_type(frames, "tool_call_result"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_a_model_that_answers_with_nothing_ends_without_charge(
     alice: Visitor, anthropic_fake: AnthropicFake, mode: str

@@ -45,6 +45,7 @@ def turns_in(mode: str) -> tuple[Turn, ...]:
     return calls(Call(search, {"query": "days of leave"})), closing
 
 
+@pytest.mark.thorough
 @only("anthropic", "deepseek", "qwen_thinking", "ollama")
 def test_a_question_is_answered_alike_in_every_mode(house: str, party: Party) -> None:
     for mode in PROFILES:

@@ -125,6 +125,7 @@ def test_a_result_that_is_opened_again_is_cited_by_the_numbers_of_the_new_questi
 OWN = "sonar-key-" + "x" * 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("steps", "words"),
     [

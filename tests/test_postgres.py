@@ -78,6 +78,7 @@ def rows(server: EmbeddedServer) -> int:
         return db.execute("SELECT count(*) FROM note").fetchone()[0]
 
 
+@pytest.mark.thorough
 def test_the_address_is_known_before_the_server_runs_and_carries_no_password(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)
     before = server.url(APP)
@@ -154,6 +155,7 @@ def test_a_server_left_by_a_killed_process_is_used_and_then_stopped(data_dir: Pa
     assert postgres_processes(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_rows_survive_a_killed_server(data_dir: Path) -> None:
     server = EmbeddedServer(data_dir)
     server.start()

@@ -123,6 +123,7 @@ def test_a_failure_in_the_middle_keeps_the_old_embedder_and_what_was_made(
     assert sum(len(seen.body["input"]) for seen in voyage_fake.requests) == 50
 
 
+@pytest.mark.thorough
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(by_wordllama: KnowledgeBase, voyage_fake: VoyageFake) -> None:
     voyage_fake.script(OK, OK, Step(is_stalled=True))
     keys = {"VOYAGE_API_KEY": KEY, "VOYAGE_BASE_URL": f"{voyage_fake.url}/v1"}

@@ -226,6 +226,7 @@ def test_a_tool_that_cannot_be_paid_is_not_run_and_the_model_answers_with_what_i
     assert told["tool_choice"] == {"type": "none"}
 
 
+@pytest.mark.thorough
 def test_when_credits_end_in_mid_run_and_nothing_can_be_said_it_costs_nothing(
     vendor_server: str, anthropic_fake: AnthropicFake
 ) -> None:

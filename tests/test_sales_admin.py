@@ -35,6 +35,7 @@ def text_of(boss: Client, path: str, **query: str) -> str:
     return str(page.content.decode())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model._meta.label)
 def test_every_page_of_the_admin_opens_keeps_the_policy_and_shows_no_words(boss: Client, model: type) -> None:
     alice = make_alice()
@@ -103,6 +104,7 @@ def test_a_price_is_changed_by_a_new_row_and_the_past_stays(boss: Client) -> Non
     assert list(Price.objects.filter(pack=pack).values_list("cents", flat=True)) == [500]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model", ["account", "transaction", "order", "payment", "subscription", "stripeevent", "reversal", "reconciliation"]
 )

@@ -155,6 +155,7 @@ def _retries_told(end: Ended) -> int:
     return sum(frame.data["phase"] == "retrying" for frame in of_type(end.frames, "status_update"))
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT1 passing")
 def test_a_fault_that_passes_before_the_first_word_is_not_in_the_answer(
     scenario: Scenario, hasty_server: str, anthropic_fake: AnthropicFake
@@ -185,6 +186,7 @@ def _mend(fake: AnthropicFake, visitor: Visitor, fault: Fault, at: int) -> dict[
     return visitor.answer(f"Please add. {key}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at", TURNS)
 def test_a_vendor_that_cannot_be_reached_any_more_fails_the_run_and_costs_nothing(
     hasty_server: str, line: ToxicProxy, anthropic_fake: AnthropicFake, at: int

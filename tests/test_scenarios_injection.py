@@ -106,6 +106,7 @@ def arena(
         yield Arena(url, World(github, desk, context7, perplexity), notes, anthropic_server, database)
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BS5")
 def test_nothing_is_written_or_fetched_that_a_person_did_not_confirm(
     scenario: Scenario, arena: Arena, anthropic_fake: AnthropicFake

@@ -83,6 +83,7 @@ def test_a_hostile_number_never_raises_a_balance(door: str, stripe_fake: StripeF
     assert {status for status in statuses.values() if status >= 500} == set(), statuses
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario
 @pytest.mark.parametrize("name", ["amount_subtotal", "quantity", "credits"])
 def test_a_hostile_number_of_a_checkout_never_raises_a_balance(stripe_fake: StripeFake, name: str) -> None:

@@ -50,6 +50,7 @@ class Round:
     attempts: tuple[tuple[Door, dict[str, str]], ...]
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BM2")
 def test_of_eight_questions_at_once_the_only_one_that_can_be_paid_is_asked(
     scenario: Scenario, product: str, anthropic_fake: AnthropicFake
@@ -125,6 +126,7 @@ class Repeated:
         return _marker(self.number), _marker(self.number, is_changed=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BM3")
 def test_a_turn_that_is_sent_again_and_again_through_a_bad_line_is_run_and_charged_once(
     scenario: Scenario, product: str, anthropic_fake: AnthropicFake

@@ -226,6 +226,7 @@ LIVES = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BW2")
 def test_every_order_of_a_lifecycle_ends_in_the_same_books(scenario: Scenario, stripe_fake: StripeFake) -> None:
     each = scenario.size(full=120, normal=24, quick=3)

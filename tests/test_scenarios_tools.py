@@ -157,6 +157,7 @@ def workshop(database: object, anthropic_server: AnthropicFake) -> Iterator[str]
         yield url
 
 
+@pytest.mark.thorough
 @pytest.mark.scenario("BT2")
 def test_a_tool_that_misbehaves_in_any_way_and_place_is_told_briefly_and_the_run_goes_on(
     scenario: Scenario, workshop: str, anthropic_fake: AnthropicFake, capfd: pytest.CaptureFixture[str]

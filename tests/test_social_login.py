@@ -293,6 +293,7 @@ def test_a_provider_in_trouble_is_a_page_that_says_so(openid_fake: OpenIdFake, s
     assert refused(browser, come_back(browser, given))
 
 
+@pytest.mark.thorough
 def test_beginning_is_limited_by_address_since_it_asks_the_provider(
     openid_fake: OpenIdFake, settings: Settings
 ) -> None:

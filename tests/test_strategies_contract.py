@@ -309,6 +309,7 @@ async def test_an_error_in_mid_stream_is_known_by_its_type(
     assert heard.fault.kind is kind
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("where", "patience"),
     [
@@ -401,6 +402,7 @@ async def whole(model: ModelStrategy, party: Party) -> TurnComplete:
     return (await listen(model, party.asking("<whole>"))).turn
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["cut_at", "ends_at"])
 async def test_a_body_that_ends_at_any_byte_is_the_whole_turn_or_a_fault(
     model: ModelStrategy, party: Party, whole: TurnComplete, end: str
@@ -422,6 +424,7 @@ async def test_a_body_that_ends_at_any_byte_is_the_whole_turn_or_a_fault(
     assert was_whole[-1]
 
 
+@pytest.mark.thorough
 async def test_a_body_split_at_any_byte_gives_the_same_turn(
     model: ModelStrategy, party: Party, whole: TurnComplete
 ) -> None:

@@ -72,6 +72,7 @@ def test_sweeping_again_changes_nothing() -> None:
     assert (run.ended_at, run.last_seq, run.receipt) == before
 
 
+@pytest.mark.thorough
 def test_many_sweepers_at_once_end_each_run_once() -> None:
     with nothing_breaks():
         runs = [lapsed() for _ in range(10)]
@@ -91,6 +92,7 @@ def _sweep_in_thread() -> None:
         connection.close()
 
 
+@pytest.mark.thorough
 def test_a_run_whose_end_cannot_be_written_is_left_to_the_sweeper_and_not_kept_alive(
     anthropic_fake: AnthropicFake,
 ) -> None:

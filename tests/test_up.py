@@ -79,6 +79,7 @@ def test_a_data_directory_in_use_names_the_running_address(running: Up, shared_d
     assert httpx.get(f"{running.url}/healthz").status_code == 200
 
 
+@pytest.mark.thorough
 def test_a_port_in_use_is_a_sentence(running: Up, data_dir: Path) -> None:
     port = urlsplit(running.url).port
     refused = manage("up", "--port", str(port), "--data", data_dir)
@@ -87,6 +88,7 @@ def test_a_port_in_use_is_a_sentence(running: Up, data_dir: Path) -> None:
     assert not (data_dir / "postgres").exists()
 
 
+@pytest.mark.thorough
 def test_a_command_beside_up_uses_its_database_and_leaves_it_running(running: Up, shared_data_dir: Path) -> None:
     before = postgres_processes(shared_data_dir)
     checked = manage("migrate", "--check", KLERAI_DATA_DIR=str(shared_data_dir))
@@ -297,6 +299,7 @@ def test_serve_and_worker_share_the_database_and_the_last_one_stops_it(data_dir:
     assert postgres_processes(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_help_starts_no_database(data_dir: Path) -> None:
     helped = manage("up", "--help", KLERAI_DATA_DIR=str(data_dir))
     assert helped.returncode == 0

@@ -67,6 +67,7 @@ def test_the_place_that_is_meant_is_named_or_asked_for(
     assert credits == (7 if "Weather in" in words or "other places" in words else 5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("steps", "words"),
     [

@@ -10,6 +10,7 @@ from tests.people import make_alice
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
+@pytest.mark.thorough
 def test_a_request_can_be_tried_and_the_browser_has_nothing_to_complain_of(visit: OpenVisit) -> None:
     there = visit(make_alice())
     there.open("/api/docs/")
@@ -24,6 +25,7 @@ def test_a_request_can_be_tried_and_the_browser_has_nothing_to_complain_of(visit
     assert '"time_zone": "UTC"' in answer.inner_text()
 
 
+@pytest.mark.thorough
 def test_a_session_may_change_things_from_the_page(visit: OpenVisit) -> None:
     there = visit(make_alice())
     there.open("/api/docs/")

@@ -97,6 +97,7 @@ def test_a_reload_in_the_middle_of_an_answer_loses_no_character(visit: OpenVisit
     assert there.answer() == counted(150)
 
 
+@pytest.mark.thorough
 def test_a_lost_connection_loses_no_character_and_repeats_none(visit: OpenVisit) -> None:
     there = visit(make_person())
     lines: list[WebSocketRoute] = []
@@ -215,6 +216,7 @@ def test_a_stranger_cannot_open_the_conversation(visit: OpenVisit) -> None:
     assert SUM not in charlie.page.content()
 
 
+@pytest.mark.thorough
 def test_a_conversation_is_renamed_pinned_and_deleted(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")

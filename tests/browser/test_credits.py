@@ -42,6 +42,7 @@ def test_what_was_paid_for_appears_without_a_reload(visit: OpenVisit, stripe_fak
     assert there.barriers() == []
 
 
+@pytest.mark.thorough
 def test_a_ceiling_is_for_one_question(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")

@@ -111,6 +111,7 @@ def test_the_files_of_a_folder_keep_their_paths_apart(visit: OpenVisit) -> None:
     there.page.get_by_role("link", name="notes › b › read.txt").wait_for()
 
 
+@pytest.mark.thorough
 def test_polling_ends_when_nothing_is_in_progress(visit: OpenVisit) -> None:
     there = visit(alice := make_person())
     there.page.clock.install()

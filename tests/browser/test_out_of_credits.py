@@ -69,6 +69,7 @@ def test_two_tabs_cannot_spend_the_last_credits_twice(visit: OpenVisit) -> None:
         assert credits.balance_of(alice).available == 0
 
 
+@pytest.mark.thorough
 def test_an_answer_that_reached_its_ceiling_says_so_and_leads_to_it(visit: OpenVisit) -> None:
     alice = make_person()
     alice.ceiling_credits = 5

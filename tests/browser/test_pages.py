@@ -72,6 +72,7 @@ def test_pages_of_a_person_have_no_barriers(visit: OpenVisit, theme: Literal["li
     assert not wrong
 
 
+@pytest.mark.thorough
 def test_an_open_receipt_and_the_modes_have_no_barriers(visit: OpenVisit) -> None:
     there = visit(make_person())
     there.open("/")
