@@ -27,7 +27,7 @@ from chat.views.ledger_filter import SHOWN
 from chat.views.ledger_page import lines_of
 from chat.views.outlook import outlook_for
 from chat.views.purchases import purchase_of
-from chat.views.purse import purse_of
+from chat.views.sidebar import sidebar_of
 from chat.views.usage_chart import chart_of, modes_of, tools_of
 from chat.views.verdict_words import verdict_words
 from klerai.accounts.models import Person
@@ -74,7 +74,8 @@ class PlanView:
 @require_safe
 def billing(request: HttpRequest) -> HttpResponse:
     person, now = person_of(request), timezone.now()
-    purse = purse_of(person, now=now)
+    beside = sidebar_of(person)
+    purse = beside.purse
     rows = entries_of(person, SHOWN, limit=LEDGER_ROWS + 1)
     plan = _plan(person)
     context = {
@@ -91,7 +92,7 @@ def billing(request: HttpRequest) -> HttpResponse:
         "verdict": verdict_words(verify(person), person) if "verify" in request.GET else None,
         **_usage(person, request.GET.get("usage", ""), plan.terms, now=now),
     }
-    return framed(request, "billing/overview.html", context)
+    return framed(request, "billing/overview.html", context, sidebar=beside)
 
 
 def _packs(lots: Sequence[Lot]) -> Packs:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urljoin
 
-from django.conf import settings
 from django.http import Http404
-from django.urls import reverse
 from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 
 from billing.plans import plan_of
+from chat.shortage import UPGRADE_URL
 from klerai.accounts.models import Person
 from klerai.api import ApiError, invalid
 from retrieval.contents import chunk_counts
@@ -95,7 +93,7 @@ def _quota_passed(refusal: QuotaPassed) -> ApiError:
         used=kept.documents if refusal.limit == "documents" else kept.bytes,
         max=refusal.most,
         resets_at=None,
-        upgrade_url=urljoin(settings.BASE_URL, reverse("billing")),
+        upgrade_url=UPGRADE_URL,
     )
 
 

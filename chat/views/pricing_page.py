@@ -57,7 +57,8 @@ class Example:
 @require_safe
 def prices(request: HttpRequest) -> HttpResponse:
     person = request.user if isinstance(request.user, Person) else None
-    mine = plan_of(person) if person is not None else free_terms()
+    free = free_terms()
+    mine = plan_of(person) if person is not None else free
     is_sold = shop.is_open()
     plans = [offer for offer in shop.plans_offered() if is_sold or not offer.cents]
     packs = shop.packs_offered() if is_sold else ()
@@ -67,7 +68,7 @@ def prices(request: HttpRequest) -> HttpResponse:
         "plans": [_plan_card(offer, mine.name, mine.daily_credits) for offer in plans],
         "packs": [PackCard(pack, _times(pack, plans)) for pack in packs],
         "cheapest": rates[0][0] if rates else "",
-        "free_daily": free_terms().daily_credits,
+        "free_daily": free.daily_credits,
         "prices": charged,
         "ceiling": person.ceiling_credits if person is not None else Person._meta.get_field("ceiling_credits").default,
         "examples": list(_examples({price.item for price in charged}, [cents for _, cents in rates])),

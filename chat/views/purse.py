@@ -61,15 +61,15 @@ class PurseView:
         return self.daily == 0 and self.pack > 0
 
 
-def purse_of(person: Person, *, now: datetime | None = None) -> PurseView:
-    moment = now or timezone.now()
-    balance, limits = balance_of(person, now=moment), limits_of(person, now=moment)
+def purse_of(person: Person) -> PurseView:
+    now = timezone.now()
+    balance, limits = balance_of(person, now=now), limits_of(person, now=now)
     return PurseView(
         left=balance.available,
         daily=balance.daily,
         pack=balance.pack,
         held=balance.held,
-        limits=tuple(_limit_view(limit, limits, balance, person, now=moment) for limit in limits),
+        limits=tuple(_limit_view(limit, limits, balance, person, now=now) for limit in limits),
         zone=person.time_zone,
     )
 
